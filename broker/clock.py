@@ -6,9 +6,20 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from client.clock import NS_PER_MS, Clock, SystemClock, Timer, done_by, next_turn, pause
+from client.clock import NS_PER_MS, Clock, Monotonic, SystemClock, Timer, done_by, next_turn, pause
 
-__all__ = ["NS_PER_MS", "Clock", "Deadline", "SystemClock", "Throttler", "Timer", "done_by", "next_turn", "pause"]
+__all__ = [
+    "NS_PER_MS",
+    "Clock",
+    "Deadline",
+    "Monotonic",
+    "SystemClock",
+    "Throttler",
+    "Timer",
+    "done_by",
+    "next_turn",
+    "pause",
+]
 
 NS_PER_S: Final = 1_000_000_000
 

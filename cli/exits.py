@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Final
 
@@ -24,3 +25,9 @@ def fail(status: int, *problems: str) -> int:
     for problem in problems:
         sys.stderr.write(f"odradek: {problem}\n")
     return status
+
+
+def discard_output() -> int:
+    """Discards output whose reader has closed it, such as `head`. Returns the exit code: the reader has enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return DONE

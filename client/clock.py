@@ -62,6 +62,19 @@ class SystemClock:
         return asyncio.get_running_loop().call_later(delay_ms / 1000, then)
 
 
+class Monotonic:
+    """The monotonic time of a clock in place of its time of day, for an engine whose deadlines are in no record."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def now_ms(self) -> int:
+        return self._clock.monotonic_ms()
+
+    def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
+        return self._clock.call_after(max(when_ms - self.now_ms(), 0), then)
+
+
 async def done_by(clock: Clock, deadline_ms: int, future: asyncio.Future[T]) -> bool:
     """Waits until a future is done, or until `clock.monotonic_ms()` has reached the deadline. True if it is done; the
     future is neither cancelled nor read."""
@@ -97,5 +110,5 @@ async def pause(clock: Clock, delay_ms: int) -> None:
 
 
 async def next_turn() -> None:
-    """Returns in the next turn of the event loop, once all that was ready has been done."""
+    """Returns in the next turn of the event loop, after the callbacks that are ready now."""
     await asyncio.sleep(0)

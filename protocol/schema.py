@@ -159,9 +159,21 @@ def fields_of(cls: type) -> tuple[Field, ...]:
     return cached
 
 
+def since(cls: type, name: str) -> int:
+    """Returns the first version of a message or struct that has a field."""
+    spec: Wire = cls.__wire__[name]  # type: ignore[attr-defined]  # set by struct()
+    return spec.versions.first
+
+
+def nullable_since(cls: type, name: str) -> int:
+    """Returns the first version in which a field may be null."""
+    spec: Wire = cls.__wire__[name]  # type: ignore[attr-defined]  # set by struct()
+    return spec.nullable.first
+
+
 def annotation_of(cls: type, name: str) -> Any:
-    """Returns a field's evaluated annotation. Nearly all annotations are a single name, which it looks up:
-    typing.get_type_hints would compile each of the hundreds at a start."""
+    """Returns a field's evaluated annotation. Nearly all annotations are a single name, which this function looks up;
+    typing.get_type_hints would compile hundreds of annotations at each start."""
     source, scope = cls.__annotations__[name], vars(sys.modules[cls.__module__])
     named = scope.get(source) or _PLAIN_NAMES.get(source)
     return eval(source, scope) if named is None else named

@@ -1,4 +1,6 @@
-"""The clock of tests: it stands still unless a test moves it."""
+"""The clocks of tests. The time of a `ManualClock` changes only when a test advances it. `RunningClock` is for whole
+brokers, whose threads and timers need time that passes. A simulation uses the time of its event loop
+(`tests/simulation/virtual_time.py`)."""
 
 from __future__ import annotations
 
@@ -7,14 +9,16 @@ import heapq
 from collections.abc import Callable
 from itertools import count
 
+from broker.clock import SystemClock, Timer
+
 NS_PER_MS = 1_000_000
 START_MS = 1_700_000_000_000
 PATIENCE_S = 20
-"""A test fails if no timer is set for this long; nothing waits for this time to pass."""
+"""A test fails if no timer is set for this time. A test that passes doesn't wait for it."""
 
 
 class ManualTimer:
-    """A timer of a ManualClock; `when_ms` is on the clock's monotonic time."""
+    """A timer of a ManualClock; `when_ms` is its monotonic time."""
 
     def __init__(self, when_ms: float, then: Callable[[], None], cancelled: Callable[[], None]) -> None:
         self.when_ms = when_ms
@@ -28,12 +32,14 @@ class ManualTimer:
 
 
 class ManualClock:
-    """`broker.clock.Clock` that a test moves: by `advance`, which calls each timer at its time, or by a new `time_ms`
-    and `ring`, which calls timers late, as a busy event loop does."""
+    """A `broker.clock.Clock` that a test controls. `advance` calls each timer at its time. With a new `time_ms` and
+    `ring`, timers are called late, as by a busy event loop."""
 
-    def __init__(self, time_ms: float = START_MS, ahead_ms: int = 0) -> None:
-        """The time of day is `ahead_ms` ahead of the monotonic time."""
+    def __init__(self, time_ms: float = START_MS, *, ahead_ms: int = 0, tick_ms: int = 0) -> None:
+        """The time of day is `ahead_ms` ahead of the monotonic time; each reading of the monotonic time moves it by
+        `tick_ms`."""
         self.time_ms = time_ms
+        self._tick_ms = tick_ms
         self._ahead_ms = ahead_ms
         self._numbers = count()
         self._heap: list[tuple[float, int, ManualTimer]] = []
@@ -43,9 +49,11 @@ class ManualClock:
         return int(self.time_ms) + self._ahead_ms
 
     def monotonic_ms(self) -> int:
+        self.time_ms += self._tick_ms
         return int(self.time_ms)
 
     def monotonic_ns(self) -> int:
+        self.time_ms += self._tick_ms
         return round(self.time_ms * NS_PER_MS)
 
     def call_at(self, when_ms: int, then: Callable[[], None]) -> ManualTimer:
@@ -59,7 +67,7 @@ class ManualClock:
 
     @property
     def timers(self) -> list[ManualTimer]:
-        """The timers that are set, the earliest first."""
+        """Returns the timers that are set, the earliest first."""
         return [timer for *_, timer in sorted(self._heap, key=lambda entry: entry[:2]) if not timer.is_cancelled]
 
     def advance(self, by_ms: float) -> None:
@@ -72,7 +80,7 @@ class ManualClock:
         self.time_ms = end_ms
 
     def ring(self) -> None:
-        """Calls the timers that are due now; one that such a call sets waits for the next `ring`."""
+        """Calls the timers that are due now. A timer that is set by such a call waits for the next `ring`."""
         due = []
         while self._heap and self._heap[0][0] <= self.time_ms:
             due.append(heapq.heappop(self._heap)[2])
@@ -80,7 +88,7 @@ class ManualClock:
             self._call(timer)
 
     async def next_timer(self) -> float:
-        """Waits until a timer is set; returns the milliseconds until the earliest is due."""
+        """Waits until a timer is set; returns the milliseconds until the earliest timer is due."""
         async with asyncio.timeout(PATIENCE_S):
             while not self.timers:
                 self._changed.clear()
@@ -96,10 +104,25 @@ class ManualClock:
             heapq.heappop(self._heap)
 
 
-class ImpatientClock(ManualClock):
-    """Passes each delay in the next turn of the event loop."""
+class RunningClock:
+    """The machine's clock, which a test can also advance."""
 
-    def call_after(self, delay_ms: float, then: Callable[[], None]) -> ManualTimer:
-        timer = super().call_after(delay_ms, then)
-        asyncio.get_running_loop().call_soon(self.advance, delay_ms)
-        return timer
+    def __init__(self) -> None:
+        self._system = SystemClock()
+        self.ahead_ms = 0
+        """The time of day and the monotonic time are this much ahead of the machine's."""
+
+    def now_ms(self) -> int:
+        return self._system.now_ms() + self.ahead_ms
+
+    def monotonic_ms(self) -> int:
+        return self._system.monotonic_ms() + self.ahead_ms
+
+    def monotonic_ns(self) -> int:
+        return self._system.monotonic_ns() + self.ahead_ms * NS_PER_MS
+
+    def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
+        return self.call_after(max(when_ms - self.now_ms(), 0), then)
+
+    def call_after(self, delay_ms: float, then: Callable[[], None]) -> Timer:
+        return self._system.call_after(delay_ms, then)

@@ -27,7 +27,7 @@ LISTED_SEGMENTS = 5
 
 NONE_FAILED: Mapping[str, Exception] = MappingProxyType({})
 
-logger = get_logger("broker.logs")
+logger = get_logger(__name__)
 
 
 def open_logs(

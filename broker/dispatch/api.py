@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+from enum import Enum, auto
 from importlib import import_module
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from broker.request.authorisation import NO_RULE, AuthorizationRule
+from broker.request.authorisation import AuthorizationRule
 from protocol.api_key import ApiKey
 from protocol.errors import KafkaError
 from protocol.schema import Versions, fields_of, identity
@@ -15,7 +17,12 @@ Handle: TypeAlias = Callable[[Any], Coroutine[Any, Any, Any]]
 """(Call[request]) → response."""
 
 Here: TypeAlias = Callable[[Any, Handle], Coroutine[Any, Any, Any]]
-"""(call, forward) → the response: the broker answers a part, the controller the rest."""
+"""(call, handle) → the response: `handle` answers what is left."""
+
+
+def before(step: Here | None, handle: Handle) -> Handle:
+    """Returns a handler that calls `step`, if there is one, with the handler of the rest."""
+    return handle if step is None else lambda call: step(call, handle)
 
 
 class WireParser(NamedTuple):
@@ -47,30 +54,50 @@ SHARE_PARTITIONS: Final = Entries(
 """The entries of the requests for the state of share partitions."""
 
 
-class Api(NamedTuple):
+class AnsweredBy(Enum):
+    """The process that answers the requests of an API."""
+
+    BROKER = auto()
+    """The process that received the request."""
+    CONTROLLER = auto()
+    """The active controller: a broker whose controllers are elsewhere forwards the request (Kafka's
+    ApiKeys.forwardable)."""
+
+
+CONTROLLER: Final = AnsweredBy.CONTROLLER
+
+
+@dataclass(frozen=True)
+class Api:
     """A row of the table of APIs."""
 
     request: type
     response: type
-    handle: Callable[[Any], Coroutine[Any, Any, Any]]
+    handle: Handle | None = None
     """(Call[request]) → response (or its body, encoded, or its frame's buffers), None for no answer, or a parked
-    call."""
-    authorize: AuthorizationRule = NO_RULE
-    """The authorization of its requests. A row without a rule isn't served."""
+    call. None if the controller does all; not called for a forwarded request."""
+    _: KW_ONLY
+    authorize: AuthorizationRule
+    """The authorization of its requests. A row can't be made without one."""
+    answered_by: AnsweredBy = AnsweredBy.BROKER
+    here: Here | None = None
+    """(call, handle) → the response, for an API of the controller's that the receiving broker handles in part;
+    `handle` has the controller answer the rest."""
+    strict_since: int | None = None
+    """The first version whose changes beyond the client's quota are rejected (KIP-599); for earlier versions they are
+    made, and the client is throttled. None for requests without such a quota."""
     unsupported: Callable[[Apis], object] | None = None
     """Returns the response, in version 0, to a request in a version that is not served; without it such a request
     closes the connection."""
-    oldest: int = 0
-    """The first version that is served, if it is not the message's first."""
-    refuse: Callable[[Any, KafkaError], object] | None = None
-    """(request, error) → the response that rejects the whole request, for an API whose response has no top-level
-    error."""
-    is_forwarded: bool = False
-    """True if a remote controller answers, and authorizes, the request."""
+    translate: Callable[[KafkaError, int], KafkaError] | None = None
+    """(error, version) → the error that the client gets for a coordinator's."""
+    explains: bool = False
+    """True if a rejection always has a message, even if the message only repeats the code."""
+    reject: Callable[[Any, KafkaError], object] | None = None
+    """(request, error) → the response that rejects the whole request, if the schemas don't say enough to
+    derive it (rejection.py)."""
     entries: tuple[Entries, ...] = ()
     """The lists by which a large request is split, of which a request has one."""
-    here: Here | None = None
-    """(call, forward) → the response, for an API that a broker handles partly before it forwards the rest."""
     wire: WireParser | None = None
     to_its_end: Callable[[Any, Coroutine[Any, Any, Any]], Awaitable[Any]] | None = None
     """(broker, work) → the work's result, for an API whose work goes on if its client disconnects."""
@@ -82,8 +109,7 @@ class Api(NamedTuple):
     @property
     def versions(self) -> Versions:
         """The versions that are served."""
-        first, last = identity(self.request).versions
-        return Versions(max(first, self.oldest), last)
+        return identity(self.request).versions
 
     def begins_with_throttle_time(self, version: int) -> bool:
         """True if the first field of a response is its client's throttle time (KIP-124)."""
@@ -110,13 +136,10 @@ class Apis:
             yield row
 
     def find(self, key: int) -> Api | None:
-        """Returns the row of an API; None when it is not served. Raises TypeError for a row that authorizes nothing."""
+        """Returns the row of an API; None when it is not served."""
         row = self._rows.get(key)
         if row is None and key in self._names:
-            row = import_module(self.module_of(key)).API
-            if row.authorize is NO_RULE:
-                raise TypeError(f"{row.key.name} in {self.module_of(key)} has no rule that authorizes its requests")
-            self._rows[key] = row
+            row = self._rows[key] = import_module(self.module_of(key)).API
         return row
 
     def module_of(self, key: int) -> str:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 from broker.clock import Clock
 from broker.config.live import LiveConfig
 from broker.disks.work import DiskWork
 from broker.dispatch.api import Apis
-from broker.dispatch.host import Host
-from broker.dispatch.record_work import RecordWork
+from broker.dispatch.host import Forwarding, Host
 from broker.fetch.fetches import Fetches
 from broker.fetch.sessions import FetchSessions
 from broker.metadata.node import Node
@@ -22,26 +21,35 @@ from broker.replica.replicas import Replicas
 from broker.replica.throttle import moves_throttle
 from broker.replica.topics import DEFAULT_COUNT, OwnTopic
 from broker.request.context import Context
+from broker.request.record_work import RecordWork
 from broker.request.timeouts import Timeouts
 from broker.shards.environment import Environment
 from broker.shards.groups import GroupCoordinator
 from broker.shards.hosting import KeyCoordinator
 from broker.shards.markers import MarkerWriter
-from broker.shards.neighbours import Neighbours
 from broker.shards.shares import ShareCoordinator
 from broker.shards.transactions import TransactionCoordinator
 from broker.share.groups import ShareGroups
 from coordinator.cluster.controller import Asker
 from coordinator.cluster.producer_ids import ProducerIdPool
-from coordinator.cluster.security.mutation_quota import unlimited
 from protocol.errors import ErrorCode, error_code
+from protocol.lazy import lazy
 from storage.logs import Logs
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.security import outbound
+    from broker.shards import anywhere, connections
+    from broker.shards.anywhere import Anywhere
+    from broker.telemetry import telemetry
     from broker.telemetry.telemetry import Telemetry
     from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
     from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+else:  # a broker that is alone, without telemetry, needs none of it
+    anywhere = lazy("broker.shards.anywhere")
+    connections = lazy("broker.shards.connections")
+    outbound = lazy("broker.security.outbound")
+    telemetry = lazy("broker.telemetry.telemetry")
 
 GROUP, TRANSACTION, SHARE = range(3)
 """The types of a key of FindCoordinator."""
@@ -70,7 +78,9 @@ class Broker(Host):
         logs: Logs,
         apis: Apis,
         lead_quorum: Callable[[], LeadingQuorum] | None = None,
+        forwarding: Forwarding | None = None,
     ) -> None:
+        self.forwarding = forwarding
         super().__init__(live_config, clock, metadata.cluster, apis, lead_quorum)
         self.node: Node = metadata.node
         self.broker_id = self.node.node_id
@@ -79,7 +89,7 @@ class Broker(Host):
         self.disk_work = DiskWork(logs, clock)
         self.moves = Moves(logs, self.node, clock, self.disk_work, moves_throttle(clock, live_config))
         self.producer_ids = ProducerIdPool(self.node.allocate_producer_ids)
-        environment = Environment(clock, live_config, self.loader, self.replicas, self.topics, self._neighbours)
+        environment = Environment(clock, live_config, self.loader, self.replicas, self.topics, lambda: self.anywhere)
         self.groups = GroupCoordinator(environment)
         self.marker_writer = MarkerWriter(environment, self.groups)
         self.transactions = TransactionCoordinator(environment, self.producer_ids, self.marker_writer)
@@ -103,18 +113,21 @@ class Broker(Host):
     @cached_property
     def telemetry(self) -> Telemetry:
         """The telemetry of clients; made at its first use."""
-        from broker.telemetry.telemetry import Telemetry
-
-        telemetry = Telemetry(self.share_groups.environment, self.share_groups.other_leaders, os.urandom)
-        for receiver, queue in telemetry.queues.items():
+        used = telemetry.Telemetry(self.share_groups.environment, os.urandom)
+        for receiver, queue in used.queues.items():
             self.limited_lines[f"pushes to the {receiver} dropped without a line"] = queue.lines
-        return telemetry
+        return used
 
-    def _neighbours(self, purpose: str) -> Neighbours:
-        from broker.security.outbound import broker_settings
-        from broker.shards.peer_neighbours import PeerNeighbours  # a broker that is alone needs none
+    @cached_property
+    def anywhere(self) -> Anywhere:
+        """The client for partitions that other brokers lead; a broker that is alone makes none."""
+        connect = partial(connections.Connections, outbound.broker_settings, self.loader, self.live_config, self.clock)
+        return anywhere.Anywhere(connect)
 
-        return PeerNeighbours(broker_settings, self.loader, self.live_config, self.clock, purpose)
+    @property
+    def has_anywhere(self) -> bool:
+        """True once a request was sent to another broker's partitions."""
+        return "anywhere" in vars(self)
 
     @property
     def has_telemetry(self) -> bool:
@@ -129,8 +142,7 @@ class Broker(Host):
             internal[name].creatable(self.config) if name in internal else self._auto_created(name) for name in names
         ]
         quota = self.mutation_quotas.find(context, is_strict=True)
-        charge = unlimited if quota is None else quota.charge
-        response = await self.topics.create_own(topics, Asker(context.requester, charge=charge))
+        response = await self.topics.create_own(topics, Asker(context.requester, quota=quota))
         return {topic.name: error_code(topic.error_code) for topic in response.topics if topic.error_code}
 
     def _auto_created(self, name: str) -> OwnTopic:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import compress
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from struct import Struct
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
 from broker.dispatch.api import Api
 from broker.dispatch.host import Host
 from broker.request.authorisation import CLUSTER_NAME, Requirement
 from broker.request.context import ClientConnection, Context
 from broker.request.turns import Turns
+from coordinator.cluster.controller import Asker
 from coordinator.cluster.topics.topic import Topic
 from protocol.errors import ProtocolError
 from protocol.types import Uuid
@@ -20,15 +22,20 @@ if TYPE_CHECKING:
 
 Request = TypeVar("Request")
 
+THROTTLE_TIME: Final = Struct(">i")
+
 MAX_ANSWER_ITEMS: Final = 1 << 20
 """Maximum number of items in an answer; each is an object of some hundred bytes. Enough for the configs of twenty
 thousand topics, or the offsets of a million partitions."""
 
+MAX_ITEMS_ON_LOOP: Final = 1000
+"""Maximum number of counted items of an answer that is encoded on the event loop: each takes some microseconds."""
 
-class HostCall(Generic[Request]):
+
+class Call(Generic[Request]):
     """One request in progress: its message, its context, and the process that received it."""
 
-    __slots__ = ("_turns", "_unknown_ids", "answer_items", "api", "context", "host", "request", "version")
+    __slots__ = ("_sender", "_turns", "_unknown_ids", "api", "context", "host", "request", "version")
 
     def __init__(self, api: Api, context: Context, host: Host, request: Request) -> None:
         self.api = api
@@ -36,9 +43,38 @@ class HostCall(Generic[Request]):
         self.version = context.version
         self.host = host
         self.request = request
-        self.answer_items = 0
+        self._sender: Asker | None = None
         self._turns: Turns | None = None
         self._unknown_ids: set[Uuid] = set()
+
+    @property
+    def broker(self) -> Broker:
+        """The broker that received the request. Rows that controllers have too use only `host`."""
+        return cast("Broker", self.host)
+
+    @property
+    def sender(self) -> Asker:
+        """The client as the controller in this process sees it, with what the steps before the controller know."""
+        if self._sender is None:
+            self._sender = Asker(self.context.requester, self.version, self.host.broker_id)
+        return self._sender
+
+    @sender.setter
+    def sender(self, sender: Asker) -> None:
+        self._sender = sender
+
+    async def by_controller(self) -> object:
+        """Returns the controller's response, once this broker has applied the changes. Of a controller in another
+        process it is the encoded body; if that controller throttles the client, this broker pauses the connection."""
+        host, context = self.host, self.context
+        if host.forwarding is None:
+            response: object = await host.controller.submit(self.request, self.api.response, self.sender)
+            await host.new_logs.changes.over()
+            return response
+        body = await host.forwarding.forward(self.request, self.version, context.requester)
+        if self.api.begins_with_throttle_time(self.version):
+            (context.throttle_ms,) = THROTTLE_TIME.unpack_from(body)
+        return body
 
     @property
     def client_id(self) -> str | None:
@@ -69,11 +105,17 @@ class HostCall(Generic[Request]):
             self._unknown_ids.add(topic_id)
         return topic
 
+    def announce(self, items: int) -> None:
+        """Counts items of the answer, so that a thread encodes an answer with many of them."""
+        self.context.answer_items += items
+        if self.context.answer_items > MAX_ITEMS_ON_LOOP:
+            self.context.is_large = True
+
     def count(self, items: int) -> None:
         """Counts items of the answer: members, offsets, configs. Raises ProtocolError if there are too many: a small
         request may name a large object a hundred thousand times."""
-        self.answer_items += items
-        if self.answer_items > MAX_ANSWER_ITEMS:
+        self.announce(items)
+        if self.context.answer_items > MAX_ANSWER_ITEMS:
             reason = f"its answer has more than {MAX_ANSWER_ITEMS} items; request less at once"
             raise ProtocolError(f"{self.api.key.name} v{self.version}: {reason}", offset=0)
 
@@ -86,13 +128,3 @@ class HostCall(Generic[Request]):
     @property
     def now_ms(self) -> int:
         return self.host.clock.now_ms()
-
-
-class Call(HostCall[Request]):
-    """A request to a broker."""
-
-    __slots__ = ("broker",)
-
-    def __init__(self, api: Api, context: Context, broker: Broker, request: Request) -> None:
-        super().__init__(api, context, broker, request)
-        self.broker = broker

@@ -6,15 +6,14 @@ A handler that needn't wait runs inside the socket's callback, without a task.
 from __future__ import annotations
 
 import struct
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Coroutine
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from librt.strings import read_i16_be, read_i32_be
 
-from broker.clock import Clock
-from broker.dispatch.api import Api, Handle
-from broker.dispatch.call import Call, HostCall
+from broker.dispatch.api import AnsweredBy, Api, Handle, before
+from broker.dispatch.call import THROTTLE_TIME, Call
 from broker.dispatch.collections import FULL_COLLECTIONS
 from broker.dispatch.header import HEADER_BYTES, check_client_id, skip_tags
 from broker.dispatch.host import Host
@@ -22,11 +21,9 @@ from broker.dispatch.parts import in_parts
 from broker.dispatch.rejection import rejection
 from broker.logging import get_logger
 from broker.request.bounded_answer import SMALL_REQUEST_BYTES, BoundedAnswer
-from broker.request.context import ClientConnection, Context
+from broker.request.context import AnswerBuffers, ClientConnection, Context
 from broker.request.eager import Waiting, begin
-from broker.request.log_limiter import LogLimiter
 from broker.request.pending import Answer, ParkedCall, Running, answer_later
-from broker.workers import Workers
 from protocol.api_key import ApiKey
 from protocol.budget import TooManyItems
 from protocol.codec import MALFORMED, Decoder, Encoder, bounded_decoder, decoder, encoder
@@ -34,6 +31,9 @@ from protocol.connection import response_frame
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.schema import ANY_VERSION, fields_of, identity
 from protocol.types import Buffer
+
+if TYPE_CHECKING:
+    from broker.request.client_quotas import ClientQuotas
 
 OLDEST: Final = 0
 """The version in which ApiVersions answers requests in a version that is not served."""
@@ -70,7 +70,13 @@ MAX_BYTES_ON_LOOP: Final = 16 * 1024
 """The largest request, other than Produce, that is decoded, and its answer encoded, on the event loop: at most fifty
 milliseconds. A thread decodes larger requests, in a second for a hundred thousand entries."""
 
-log: Final = get_logger("broker.requests.dispatch")
+logger: Final = get_logger(__name__)
+
+
+class Throttled(Protocol):
+    """A response with the time for which its client is throttled."""
+
+    throttle_time_ms: int
 
 
 class Route:
@@ -79,31 +85,30 @@ class Route:
     __slots__ = (
         "api",
         "bounded_decoders",
-        "clock",
         "decoders",
         "encoders",
-        "faults",
         "few_decoders",
         "first",
         "flexible",
         "handle",
+        "has_throttle_time",
+        "host",
+        "is_forwarded",
         "key",
         "last",
         "parse",
         "parse_from",
         "serve",
-        "threads",
     )
 
-    def __init__(self, api: Api, faults: LogLimiter, clock: Clock, threads: Workers, *, authorizes: bool) -> None:
-        """`authorizes` is True if there is an authorizer; `threads` decode large requests and encode large
-        responses."""
+    def __init__(self, api: Api, host: Host) -> None:
         self.api = api
-        self.threads = threads
-        self.clock = clock
-        self.faults = faults
+        self.host = host
         self.key = api.key
-        self.handle: Handle = api.authorize.before(api.handle) if authorizes else api.handle
+        self.has_throttle_time = any(field.name == "throttle_time_ms" for field in fields_of(api.response))
+        self.is_forwarded = api.answered_by is AnsweredBy.CONTROLLER and host.forwarding is not None
+        """True if the controller is in another process, which also authorizes the client."""
+        self.handle = self._handler()
         self.first, self.last = api.versions
         wire = api.wire
         self.parse = None if wire is None else wire.parse
@@ -117,6 +122,15 @@ class Route:
         self.few_decoders: dict[int, Decoder] = {}
         """Decoders of Produce that accept only as many items as the event loop decodes."""
         self.encoders: dict[int, Encoder] = {}
+
+    def _handler(self) -> Handle:
+        """Returns the handler, with the steps before it."""
+        api, host = self.api, self.host
+        if self.is_forwarded:
+            return before(api.here, Call.by_controller)
+        handle = Call.by_controller if api.handle is None else api.handle
+        handle = before(api.here, handle if api.strict_since is None else before(charge, handle))
+        return handle if host.authorizer is None else before(api.authorize.answer, handle)
 
     def decoder(self, version: int, size_bytes: int) -> Decoder:
         """Returns the decoder for a frame of that size."""
@@ -162,16 +176,40 @@ class Route:
         # without the first error, whose traceback keeps the decoded objects alive
         raise kind(f"{self.key.name} v{version}: {reason}", offset=offset)
 
-    def handled(self, call: HostCall[object], size_bytes: int) -> Coroutine[object, object, object]:
+    def handled(self, call: Call[object], size_bytes: int) -> Coroutine[object, object, object]:
         """Returns the coroutine of the handler, which answers a large request in parts if its API has parts."""
-        if size_bytes > LARGE_REQUEST_BYTES and self.api.entries and not self.api.is_forwarded:
+        if size_bytes > LARGE_REQUEST_BYTES and self.api.entries and not self.is_forwarded:
             return in_parts(call, self.handle, self.api.entries)
         return self.handle(call)
 
-    def encode(self, context: Context, response: object) -> list[Buffer]:
-        """Returns the frame of a response; a response that is already a frame is returned unchanged."""
+    def encode(self, context: Context, response: object) -> AnswerBuffers:
+        """Returns the frame of a response, None for none; a response that is already a frame is returned unchanged."""
         if isinstance(response, list):
             return response
+        if self.host.quotas is not None:
+            response = self._throttled(self.host.quotas, context, response)
+        return None if response is None else self._frame(context, response)
+
+    async def encode_later(self, context: Context, response: object) -> AnswerBuffers:
+        """Returns the frame of a response, as `encode` does; a thread makes it if it is large."""
+        if not context.is_large or response is None or isinstance(response, list):
+            return self.encode(context, response)
+        if self.host.quotas is not None:
+            response = self._throttled(self.host.quotas, context, response)
+        threads = self.host.codec_threads.of(context.size_bytes, context.answer_items)
+        return await threads.call(partial(self._frame, context, response))
+
+    def _throttled(self, quotas: ClientQuotas, context: Context, response: object) -> object:
+        """Returns the response with its client's throttle time."""
+        throttle_ms = quotas.record(context, is_answered=response is not None)
+        if throttle_ms and isinstance(response, bytes):
+            if self.api.begins_with_throttle_time(context.version):
+                return THROTTLE_TIME.pack(throttle_ms) + response[THROTTLE_TIME.size :]
+        elif throttle_ms and self.has_throttle_time and response is not None:
+            cast(Throttled, response).throttle_time_ms = throttle_ms
+        return response
+
+    def _frame(self, context: Context, response: object) -> list[Buffer]:
         version = context.version
         compiled = self.encoders.get(version)
         if compiled is None:
@@ -186,12 +224,6 @@ class Route:
         has_flexible_header = version >= self.flexible and self.key != ApiKey.API_VERSIONS
         return response_frame(context.correlation_id, has_flexible_header, parts)
 
-    async def encode_later(self, context: Context, response: object) -> list[Buffer]:
-        """Returns the frame of a response; a thread makes it if it is large."""
-        if not context.is_large:
-            return self.encode(context, response)
-        return await self.threads.call(partial(self.encode, context, response))
-
     def _encode_bounded(self, context: Context, compiled: Encoder, response: object, parts: list[Buffer]) -> None:
         """Encodes the answer to a request that is not small. Raises ProtocolError if the answer is too large, or
         repeats a text that is too long for the version: a byte that isn't UTF-8 becomes three bytes."""
@@ -205,27 +237,30 @@ class Route:
 
     def _log_fault(self, context: Context, error: Exception) -> None:
         """Logs a bug of the broker with its stack trace, though not each time if a client repeats the request."""
-        if self.faults.allows(context.connection.ip):
+        if self.host.faults.allows(context.connection.ip):
             name, version = self.api.key.name, context.version
-            log.error("request failed", api=name, version=version, peer=context.peer, exc_info=error)
+            logger.error("request failed", api=name, version=version, peer=context.peer, exc_info=error)
 
     def failed(self, context: Context, request: object, error: Exception) -> object:
-        """Returns the response that rejects a request whose handler raised. Raises ProtocolError, which closes the
-        connection,
-        for a Produce with acks=0, which has no response."""
+        """Returns the response that rejects a request whose handler raised: only a top-level error if the request is
+        None, because it was parked without its message. Raises ProtocolError, which closes the connection, if there is
+        no place for the error: for a Produce with acks=0, which has no response, and without a top-level error."""
+        has_place = getattr(request, "acks", None) != WITHOUT_ANSWER
         if request is None:
-            return self.failure(context, error)
-        if getattr(request, "acks", None) == WITHOUT_ANSWER:
+            fields = {field.name: field.wire for field in fields_of(self.api.response)}
+            has_place = "error_code" in fields and context.version in fields["error_code"].versions
+        if not has_place:
             raise ProtocolError(f"{self.key.name} v{context.version} failed: {error!r}") from error
-        return rejection(self.api, request, context.version, self._as_kafka_error(context, error))
+        known = self._as_kafka_error(context, error)
+        if request is None:
+            return self.api.response(error_code=int(known.code))
+        return rejection(self.api, request, context.version, known)
 
-    def failure(self, context: Context, error: Exception) -> object:
-        """Returns the response to a parked request that raised: only a top-level error, because its message is no
-        longer available. Raises ProtocolError, which closes the connection, if its version has none."""
-        fields = {field.name: field.wire for field in fields_of(self.api.response)}
-        if "error_code" not in fields or context.version not in fields["error_code"].versions:
-            raise ProtocolError(f"{self.key.name} v{context.version} failed: {error!r}") from error
-        return self.api.response(error_code=int(self._as_kafka_error(context, error).code))
+    async def failed_later(self, context: Context, request: object, error: Exception) -> object:
+        """Returns the response that rejects a request, as `failed` does; a thread makes it if it is large."""
+        make = partial(self.failed, context, request, error)
+        threads = self.host.codec_threads.of(context.size_bytes)
+        return await threads.call(make) if context.is_large else make()
 
     def _as_kafka_error(self, context: Context, error: Exception) -> KafkaError:
         """Returns the error for the client; logs a bug of the broker."""
@@ -238,10 +273,8 @@ class Route:
 class Dispatcher:
     """Answers frames by the table of APIs."""
 
-    def __init__(self, host: Host, new_call: Callable[[Api, Context, Any, object], HostCall[object]] = Call) -> None:
-        """`new_call` makes the argument of the handlers in the host's table."""
+    def __init__(self, host: Host) -> None:
         self.host = host
-        self._new_call = new_call
         self.routes: dict[int, Route] = {}
         """The routes of the APIs that have had a request."""
 
@@ -291,10 +324,7 @@ class Dispatcher:
         api = self.host.apis.find(key)
         if api is None:
             return None
-        host = self.host
-        route = self.routes[key] = Route(
-            api, host.faults, host.clock, host.codec_threads, authorizes=host.authorizer is not None
-        )
+        route = self.routes[key] = Route(api, self.host)
         return route
 
     def handle(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
@@ -309,12 +339,12 @@ class Dispatcher:
         elif route.key is ApiKey.PRODUCE:
             request = route.decode_few(version, frame, position)
         if request is None:
-            context.parked_ns = route.clock.monotonic_ns()
+            context.parked_ns = route.host.clock.monotonic_ns()
             copy = bytearray(frame) if route.key is ApiKey.PRODUCE else bytes(frame)  # an append stamps its records
             work = self._answer_large(route, context, position, memoryview(copy))
             to_its_end = route.api.to_its_end
             return Running(work if to_its_end is None else awaited(to_its_end(self.host, work)))
-        call = self._new_call(route.api, context, self.host, request)
+        call = Call(route.api, context, self.host, request)
         try:
             response = begin(route.handled(call, len(frame)))
         except ProtocolError:
@@ -327,25 +357,32 @@ class Dispatcher:
         """Returns the answer to a large request; a thread decodes the request and encodes the answer."""
         context.is_large = True
         with FULL_COLLECTIONS.delayed(len(frame)):
-            request = await route.threads.call(partial(route.decode, context.version, frame, position))
-            call = self._new_call(route.api, context, self.host, request)
-            try:
-                response = await route.handled(call, len(frame))
-            except ProtocolError:
-                raise
-            except Exception as fault:
-                response = await route.threads.call(partial(route.failed, context, request, fault))
-            if isinstance(response, ParkedCall):
-                response.bind(route)
-                return response
-            return context.finish(None if response is None else await route.encode_later(context, response))
+            threads = self.host.codec_threads.of(len(frame))
+            request = await threads.call(partial(route.decode, context.version, frame, position))
+            call = Call(route.api, context, self.host, request)
+            return await answer_later(route, context, request, route.handled(call, len(frame)))
 
-    def unsupported(self, route: Route | None, context: Context, version: int) -> list[Buffer]:
+    def unsupported(self, route: Route | None, context: Context, version: int) -> AnswerBuffers:
         """Returns the answer to an unsupported version: ApiVersions has such an answer, from which newer clients learn
         the supported versions (KIP-511). Raises ProtocolError for any other API."""
         if route is None or route.api.unsupported is None:
             raise ProtocolError(f"{api_name(context.key)} v{version} is not served; see ApiVersions", offset=0)
         return route.encode(context, route.api.unsupported(self.host.apis))
+
+
+async def charge(call: Call[object], handle: Handle) -> object:
+    """Performs a request within its client's quota of changes to the cluster, and returns the response with the
+    throttle time. The response itself must have the time, because nothing can be added to the answer of a request that
+    another broker forwarded."""
+    strict_since, host = call.api.strict_since, call.host
+    assert strict_since is not None
+    quota = host.mutation_quotas.find(call.context, is_strict=call.version >= strict_since)
+    if quota is None:
+        return await handle(call)
+    call.sender = call.sender._replace(quota=quota)
+    response: Throttled = await handle(call)
+    call.context.throttle_ms = response.throttle_time_ms = quota.throttle_ms(host.clock.monotonic_ms())
+    return response
 
 
 async def awaited(answer: Awaitable[Answer]) -> Answer:
@@ -356,19 +393,22 @@ async def awaited(answer: Awaitable[Answer]) -> Answer:
 def as_answer(route: Route, context: Context, request: object, response: object) -> Answer:
     """Returns the answer for a handler's result: the response's frame, or a parked or running request that will have
     the answer. The request is None if a short cut read it."""
-    if isinstance(response, list):
-        return context.finish(response)
     if isinstance(response, ParkedCall):
-        context.parked_ns = route.clock.monotonic_ns()
+        context.parked_ns = route.host.clock.monotonic_ns()
         response.bind(route)
         return response
     if isinstance(response, Waiting):
-        context.parked_ns = route.clock.monotonic_ns()
+        context.parked_ns = route.host.clock.monotonic_ns()
         return Running(answer_later(route, context, request, response))
-    if isinstance(response, Running):
-        context.parked_ns = route.clock.monotonic_ns()
-        return response
-    return context.finish(None if response is None else route.encode(context, response))
+    if context.is_large and not (response is None or isinstance(response, list)):
+        context.parked_ns = route.host.clock.monotonic_ns()
+        return Running(encoded_later(route, context, response))
+    return context.finish(route.encode(context, response))
+
+
+async def encoded_later(route: Route, context: Context, response: object) -> Answer:
+    """Returns the answer to a request whose response is complete; a thread encodes it."""
+    return context.finish(await route.encode_later(context, response))
 
 
 def api_name(key: int) -> str:

@@ -12,8 +12,7 @@ HEADER_BYTES: Final = 10
 
 MAX_HEADER_TAGS: Final = 100
 """Maximum number of tags in a request's header. No client sends one; a hundred megabytes of empty tags would take
-seconds to
-skip."""
+seconds to skip."""
 
 
 def check_client_id(size: int, left: int) -> None:

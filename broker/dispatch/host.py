@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
@@ -21,24 +21,36 @@ from broker.request.interceptors import Interceptors
 from broker.request.log_limiter import LogLimiter
 from broker.request.pending import Answer
 from broker.request.request_times import RequestTimes
-from broker.workers import Workers
+from broker.workers import CodecThreads
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
+from coordinator.cluster.requester import Requester
 from protocol.api_key import ApiKey
 from protocol.errors import ProtocolError
+from protocol.lazy import lazy
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.request import mutation_quotas
+    from broker.request.client_quotas import ClientQuotas
     from broker.request.mutation_quotas import MutationQuotas
+else:  # with the first change to the cluster
+    mutation_quotas = lazy("broker.request.mutation_quotas")
 
 UNADVERTISED: Final[frozenset[int]] = frozenset()
 PROCESS_SECRET_BYTES: Final = 32
-CODEC_THREADS: Final = 2
-"""Threads for large requests. They share one interpreter lock, so more threads would only wait for each other."""
-
 TELEMETRY: Final = frozenset({int(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS), int(ApiKey.PUSH_TELEMETRY)})
 """The APIs of telemetry, which ApiVersions lists only if the broker has a receiver, as in Apache Kafka."""
+
+
+class Forwarding(NamedTuple):
+    """The part of the controllers in other processes for clients' requests."""
+
+    forward: Callable[[object, int, Requester], Awaitable[bytes]]
+    """(request, version, requester) → the body of the active controller's response. Raises KafkaError."""
+    rejected_configs: Callable[[object], Awaitable[Mapping[int, object]]]
+    """(request to change configs) → the answers for the resources that this broker rejects, by their index."""
 
 
 class Host:
@@ -46,6 +58,8 @@ class Host:
 
     broker_id: int | None = None
     """The id of the broker whose listeners these are; None for a controller's."""
+    forwarding: Forwarding | None = None
+    """Forwards requests that the controller answers; None if the controller is in this process."""
 
     def __init__(
         self,
@@ -74,6 +88,8 @@ class Host:
         """Authorizes requests; None if everything is allowed."""
         self.interceptors = Interceptors(RequestTimes(clock))
         """Every answer passes through these interceptors once."""
+        self.quotas: ClientQuotas | None = None
+        """The quotas of clients' requests; None if there are none."""
         self.faults = LogLimiter()
         """Limits the log lines about requests that failed because of a bug of the broker."""
         self.limited_lines: dict[str, LogLimiter] = {}
@@ -81,8 +97,7 @@ class Host:
         self.process_secret = os.urandom(PROCESS_SECRET_BYTES)
         """The secret from which the listeners of this process derive values that must be unpredictable, and equal on
         all listeners."""
-        self.codec_threads = Workers(CODEC_THREADS, "codec")
-        """Threads that decode large requests and encode their answers."""
+        self.codec_threads = CodecThreads()
         self._lead_quorum = lead_quorum
         self.answer_forwarded: Callable[[ClientConnection, memoryview], Answer] = self._answer_nothing
         """Answers a request that came in an Envelope, for a client that is connected elsewhere; as `Dispatcher.answer`
@@ -110,11 +125,9 @@ class Host:
     @cached_property
     def mutation_quotas(self) -> MutationQuotas:
         """The quotas of changes to the cluster; made at the first change."""
-        from broker.request.mutation_quotas import MutationQuotas
-
         config = self.config
         burst_s = config.controller_quota_window_num * config.controller_quota_window_size_seconds
-        return MutationQuotas(self.image, self.clock, burst_s)
+        return mutation_quotas.MutationQuotas(self.image, self.clock, burst_s)
 
     @cached_property
     def quorum(self) -> LeadingQuorum:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.request.authorisation import CLUSTER_NAME, DESCRIBE_CLUSTER, Operation, Requirement, Resource
 
 Q = TypeVar("Q")
@@ -33,7 +33,7 @@ def _bits(operations: Iterable[Operation]) -> int:
 ALL: Final = {resource: _bits(operations) for resource, operations in OPERATIONS.items()}
 
 
-def _permitted(call: HostCall[Q], resource: Resource, name: str) -> int:
+def _permitted(call: Call[Q], resource: Resource, name: str) -> int:
     if call.host.authorizer is None:
         return ALL[resource]
     return _bits(
@@ -41,17 +41,17 @@ def _permitted(call: HostCall[Q], resource: Resource, name: str) -> int:
     )
 
 
-def group_operations(call: HostCall[Q], name: str, is_requested: bool) -> int:
+def group_operations(call: Call[Q], name: str, is_requested: bool) -> int:
     """Returns the operations that the client may do on a group, if they were requested."""
     return _permitted(call, Resource.GROUP, name) if is_requested else NOT_ASKED
 
 
-def topic_operations(call: HostCall[Q], name: str, is_requested: bool) -> int:
+def topic_operations(call: Call[Q], name: str, is_requested: bool) -> int:
     """Returns the operations that the client may do on a topic, if they were requested."""
     return _permitted(call, Resource.TOPIC, name) if is_requested else NOT_ASKED
 
 
-def cluster_operations(call: HostCall[Q], is_requested: bool) -> int:
+def cluster_operations(call: Call[Q], is_requested: bool) -> int:
     """Returns the operations that the client may do on the cluster, if they were requested: none without DESCRIBE."""
     if not is_requested:
         return NOT_ASKED

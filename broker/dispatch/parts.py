@@ -10,7 +10,7 @@ from copy import copy
 from typing import Final, NamedTuple
 
 from broker.dispatch.api import Entries, Handle
-from broker.dispatch.call import HostCall, Request
+from broker.dispatch.call import Call, Request
 
 PART_ENTRIES: Final = 1000
 """Entries of a part: some ten milliseconds, if each entry takes ten to fifty microseconds."""
@@ -61,7 +61,7 @@ def size_of(entry: object, nested: Entries | None) -> int:
     return max(1, size)
 
 
-async def in_parts(call: HostCall[Request], handle: Handle, rows: Sequence[Entries]) -> object:
+async def in_parts(call: Call[Request], handle: Handle, rows: Sequence[Entries]) -> object:
     """Returns the response to a request, whose entries are handled in parts. An error of the whole request ends it."""
     request = call.request
     row = next((row for row in rows if getattr(request, row.requested)), None)

@@ -14,8 +14,8 @@ from itertools import compress
 from operator import itemgetter, not_
 from typing import Any, Final, Protocol, TypeVar
 
-from broker.dispatch.api import Handle
-from broker.dispatch.call import HostCall
+from broker.dispatch.api import Handle, before
+from broker.dispatch.call import Call
 from broker.dispatch.rejection import RejectionBuilder, rejection
 from broker.request.authorisation import CLUSTER_NAME, AuthorizationRule, Requirement, Resource
 from protocol.errors import ErrorCode, KafkaError
@@ -53,34 +53,29 @@ def the_cluster(_: object) -> str:
     return CLUSTER_NAME
 
 
-def whole(
-    requirement: Requirement, name_of: Callable[[Any], str] = the_cluster, *, explains: bool = False
-) -> AuthorizationRule:
+def whole(requirement: Requirement, name_of: Callable[[Any], str] = the_cluster) -> AuthorizationRule:
     """Returns the rule that rejects the whole request unless the client may do the operation on one resource: the
-    cluster, or the resource whose name `name_of` returns. With `explains` the response has a message beside the
-    error."""
+    cluster, or the resource whose name `name_of` returns."""
 
-    async def answer(call: HostCall[Q], handle: Handle) -> object:
+    async def answer(call: Call[Q], handle: Handle) -> object:
         if call.may(requirement, name_of(call.request)):
             return await handle(call)
-        return await reject(call, denial(requirement), explains=explains)
+        return await reject(call, denial(requirement))
 
     return AuthorizationRule(
         (requirement,), "for the request" if name_of is the_cluster else f"for the {word(requirement)}", answer
     )
 
 
-def every(
-    requirement: Requirement, names_of: Callable[[Any], Iterable[str]], *, explains: bool = False
-) -> AuthorizationRule:
+def every(requirement: Requirement, names_of: Callable[[Any], Iterable[str]]) -> AuthorizationRule:
     """Returns the rule that rejects a request as a whole unless the client may do the operation on all the resources
     whose names `names_of` returns."""
 
-    async def answer(call: HostCall[Q], handle: Handle) -> object:
+    async def answer(call: Call[Q], handle: Handle) -> object:
         names = set(names_of(call.request))
         if len(await call.permitted(requirement, names)) == len(names):
             return await handle(call)
-        return await reject(call, denial(requirement), explains=explains)
+        return await reject(call, denial(requirement))
 
     return AuthorizationRule((requirement,), f"for every {word(requirement)}", answer)
 
@@ -111,7 +106,7 @@ def named_since(first_id_version: int) -> Callable[[Any, Any], str | None]:
     """Returns a function for requests that name topics by id since a version. It returns the name of a topic, or None
     for an unknown id."""
 
-    def name_of(call: HostCall[Q], topic: IdentifiedTopic) -> str | None:
+    def name_of(call: Call[Q], topic: IdentifiedTopic) -> str | None:
         if call.version < first_id_version:
             return topic.name
         image = call.topic_by_id(topic.topic_id)
@@ -133,20 +128,19 @@ def each(
     *,
     rejected: Callable[[Sequence[Any]], Iterable[Any]] = lambda denied: denied,
     beside_error: bool = True,
-    explains: bool = False,
 ) -> AuthorizationRule:
     """Returns the rule that rejects entries of a request one by one. `requested` and `answered` are the fields of
     request and response with the entries. `name_of` takes the call and an entry and returns the name of its resource,
     or None for an entry that the handler rejects. `rejected` returns the denied entries that the response repeats.
     Without `beside_error` a response that has an error of its own repeats none."""
 
-    async def answer(call: HostCall[Q], handle: Handle) -> object:
+    async def answer(call: Call[Q], handle: Handle) -> object:
         permitted, denied = await split(call, requirement, getattr(call.request, requested), partial(name_of, call))
         setattr(call.request, requested, permitted)
         response = await handle(call)
         if beside_error or not response.error_code:
             error = denial(requirement)
-            await add_rejections(call, response, answered, list(rejected(denied)), error, explains=explains)
+            await add_rejections(call, response, answered, list(rejected(denied)), error)
         return response
 
     return AuthorizationRule((requirement,), f"for each {word(requirement)}", answer)
@@ -155,9 +149,9 @@ def each(
 def unless(requirement: Requirement, rule: AuthorizationRule) -> AuthorizationRule:
     """Returns the rule that applies another one unless the client may do an operation on the cluster."""
 
-    async def answer(call: HostCall[Q], handle: Handle) -> object:
+    async def answer(call: Call[Q], handle: Handle) -> object:
         may = call.may(requirement, quiet=True)
-        return await (handle if may else rule.before(handle))(call)
+        return await (handle if may else before(rule.answer, handle))(call)
 
     return AuthorizationRule((requirement, *rule.requirements), f"unless {requirement} is allowed: {rule.how}", answer)
 
@@ -175,8 +169,8 @@ def in_order(first: AuthorizationRule, *others: AuthorizationRule) -> Authorizat
         return first
     rest = in_order(*others)
 
-    async def answer(call: HostCall[Q], handle: Handle) -> object:
-        return await first.before(rest.before(handle))(call)
+    async def answer(call: Call[Q], handle: Handle) -> object:
+        return await before(first.answer, before(rest.answer, handle))(call)
 
     return AuthorizationRule((*first.requirements, *rest.requirements), f"{first.how}; then {rest.how}", answer)
 
@@ -208,7 +202,7 @@ def of_transaction(request: OfTransaction) -> str:
 
 
 async def split(
-    call: HostCall[Q], requirement: Requirement, entries: Sequence[T], name_of: Callable[[T], str | None]
+    call: Call[Q], requirement: Requirement, entries: Sequence[T], name_of: Callable[[T], str | None]
 ) -> tuple[list[T], list[T]]:
     """Returns the entries that the client is authorized for, and those that it is not."""
 
@@ -220,17 +214,16 @@ async def split(
     return list(compress(entries, map(not_, denied))), list(compress(entries, denied))
 
 
-async def reject(call: HostCall[Q], error: KafkaError, *, explains: bool = False) -> object:
+async def reject(call: Call[Q], error: KafkaError) -> object:
     """Returns the response that rejects all of a request; a thread makes it if the request is large."""
-    make = partial(rejection, call.api, call.request, call.version, error, explains=explains)
-    return await call.host.codec_threads.call(make) if call.context.is_large else make()
+    make = partial(rejection, call.api, call.request, call.version, error)
+    threads = call.host.codec_threads.of(call.context.size_bytes)
+    return await threads.call(make) if call.context.is_large else make()
 
 
-async def add_rejections(
-    call: HostCall[Q], answer: object, answered: str, entries: Sequence[T], error: KafkaError, *, explains: bool = False
-) -> None:
+async def add_rejections(call: Call[Q], answer: object, answered: str, entries: Sequence[T], error: KafkaError) -> None:
     """Adds the answers that reject entries of a request to a list of the response, or of an entry of it."""
-    builder = RejectionBuilder(call.version, error, explains=explains)
+    builder = RejectionBuilder(call.version, error, explains=call.api.explains)
     entry_of = partial(builder.entry_of, type(answer), answered)
     getattr(answer, answered).extend(await call.turns().map(entry_of, entries))
 

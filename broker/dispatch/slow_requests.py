@@ -21,7 +21,7 @@ WAITS_AS_IT_WAS_ASKED_TO: Final = frozenset(
 MAX_CLIENT_ID: Final = 200
 """Maximum characters of a client id in a line; a client may send thousands."""
 
-log = get_logger("broker.requests")
+logger = get_logger(__name__)
 
 
 class SlowRequests:
@@ -48,7 +48,7 @@ class SlowRequests:
         if context.counted_as in WAITS_AS_IT_WAS_ASKED_TO and at_work_ns < self._times.slow_ns:
             return
         if self.lines.allows(context.connection.ip):
-            log.warning(
+            logger.warning(
                 "slow request",
                 api=ApiKey(context.key).name,
                 version=context.version,

@@ -8,7 +8,7 @@ from broker.replica.partition import Partition
 from broker.replica.read_replica import check_readable
 from broker.replica.replica import READ_UNCOMMITTED
 from broker.replica.replicas import Replicas
-from coordinator.replication.roles import FollowerFetch, LeaderMoved
+from coordinator.replication.roles import LeaderMoved
 from coordinator.replication.truncation import diverging_epoch
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
@@ -87,11 +87,8 @@ def divergence(partition: Partition, fetched: FetchedPartition) -> EpochEnd | No
 
 def note_progress(replica: FetchingReplica | None, partition: Partition, fetched: FetchedPartition) -> None:
     """Records a follower's log end offset, unless its fetch offset is out of range. The answer is made afterwards, with
-    the high watermark that this may have advanced. Raises as `Partition.fetched` does."""
+    the high watermark that this may have advanced. Raises the errors of `Partition.fetched`."""
     offset = fetched.fetch_offset
     if replica is None or replica.is_noted or not partition.log_start_offset <= offset <= partition.log_end_offset:
         return
-    fetch = FollowerFetch(
-        replica.broker_id, replica.broker_epoch, offset, fetched.replica_log_start, replica.received_ms
-    )
-    partition.fetched(fetch, fetched.current_leader_epoch)
+    partition.fetched(replica.fetch_of(fetched), fetched.current_leader_epoch)

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from broker.clock import NS_PER_MS
-from broker.fetch import writing
+from broker.fetch import wire, writing
 from broker.fetch.access import deny_unreadable
 from broker.fetch.fetches import Fetches
-from broker.fetch.gathered import HELD_BYTES, Gathered
-from broker.fetch.gathering import caught_up, gather
 from broker.fetch.partition import FetchedPartition
+from broker.fetch.reading import HELD_BYTES, PartitionReads, caught_up, read_partitions
 from broker.fetch.request import ParsedFetch
 from broker.fetch.response import response
 from broker.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession
@@ -35,7 +34,8 @@ TOPIC_STRIDE: Final = 1 << 32
 """The distance of two topics, to make one integer of a topic's position and a partition's index."""
 
 MANY_PARTITIONS: Final = 2_000
-"""The most partitions of a fetch that is served without a turn for other connections: twenty milliseconds."""
+"""Maximum number of partitions of a fetch that is served without a turn for other connections, which takes twenty
+milliseconds."""
 
 Outcome: TypeAlias = "list[Buffer] | FetchResponse | ParkedFetch"
 """An answer, encoded or as a message, or the parked request that will have an answer."""
@@ -86,9 +86,9 @@ class Fetch:
         request = self.request
         return self.is_full or request.replica is None or len(request.denied) > 0
 
-    def gather(self, is_warm: bool = False) -> Gathered:
+    def read_all(self, is_warm: bool = False) -> PartitionReads:
         """Reads the partitions' current state."""
-        return gather(self.fetches.replicas, self.request, self.partitions, is_warm)
+        return read_partitions(self.fetches.replicas, self.request, self.partitions, is_warm)
 
     def has_no_news(self, watched: list[Partition]) -> bool:
         """True for a follower that has all records of its partitions, and knows their current offsets: its answer has
@@ -102,45 +102,45 @@ class Fetch:
                 return False
         return True
 
-    def is_enough(self, gathered: Gathered) -> bool:
+    def is_enough(self, result: PartitionReads) -> bool:
         """True if the fetch must be answered now: it has enough bytes, an answer that must not wait, or nothing to wait
         for."""
-        return gathered.size_bytes >= self.request.min_bytes or gathered.is_urgent or not gathered.may_grow
+        return result.size_bytes >= self.request.min_bytes or result.is_urgent or not result.may_grow
 
-    def hold_ms(self, gathered: Gathered) -> int:
+    def hold_ms(self, result: PartitionReads) -> int:
         """Returns the time in milliseconds for which a complete answer is held back to batch more records."""
-        if self.session is None or self.request.replica is None or gathered.is_urgent:
+        if self.session is None or self.request.replica is None or result.is_urgent:
             return 0
-        return gathered.hold_ms(self.session.served_ns, self.fetches.clock.monotonic_ns())
+        return result.hold_ms(self.session.served_ns, self.fetches.clock.monotonic_ns())
 
-    def answer(self, gathered: Gathered) -> list[Buffer] | FetchResponse:
+    def answer(self, result: PartitionReads) -> list[Buffer] | FetchResponse:
         """Returns the answer with the records read. The session counts it as reported from here on."""
-        session_id, answers = self.report(gathered)
-        answer = self.encode(gathered, session_id, answers)
+        session_id, answers = self.report(result)
+        answer = self.encode(result, session_id, answers)
         if self.session is not None:
-            gathered.release()
+            result.release()
         return answer
 
-    def report(self, gathered: Gathered) -> tuple[int, list[FetchedPartition]]:
+    def report(self, result: PartitionReads) -> tuple[int, list[FetchedPartition]]:
         """Returns the session's id and the partitions to answer. The session counts them as reported from here on."""
         quotas = self.fetches.quotas
-        if quotas is not None and self.request.replica is None and quotas.fetched(self.context, gathered.size_bytes):
-            return self.without_records(gathered), []
-        if gathered.size_bytes:
-            self._count_bytes(gathered)
+        if quotas is not None and self.request.replica is None and quotas.fetched(self.context, result.size_bytes):
+            return self.without_records(result), []
+        if result.size_bytes:
+            self._count_bytes(result)
             if self.session is not None and self.request.replica is not None:
                 self.session.served_ns = self.fetches.clock.monotonic_ns()
-        answers = missing_last(gathered.partitions) if gathered.has_missing else gathered.partitions
+        answers = missing_last(result.partitions) if result.has_missing else result.partitions
         if self.request.replica is not None:
             self.request.replica.note_throttled(answers)
         if self.session is None:
             return NO_SESSION, answers
         return self.session.session_id, changes(self.session, answers, self.is_full)
 
-    def without_records(self, gathered: Gathered) -> int:
+    def without_records(self, result: PartitionReads) -> int:
         """Returns the session's id for the answer to a throttled client. Its session continues, with nothing counted as
         reported; a session that this request would open is not opened."""
-        gathered.release()
+        result.release()
         session = self.session
         if session is None:
             return NO_SESSION
@@ -149,9 +149,9 @@ class Fetch:
             return NO_SESSION
         return session.session_id
 
-    def _count_bytes(self, gathered: Gathered) -> None:
+    def _count_bytes(self, result: PartitionReads) -> None:
         is_replication = self.request.replica is not None
-        for fetched in gathered.partitions:
+        for fetched in result.partitions:
             if fetched.replica is not None:
                 traffic = fetched.replica.traffic
                 if is_replication:
@@ -160,11 +160,11 @@ class Fetch:
                     traffic.bytes_out += len(fetched.records)
 
     def encode(
-        self, gathered: Gathered, session_id: int, answers: list[FetchedPartition]
+        self, result: PartitionReads, session_id: int, answers: list[FetchedPartition]
     ) -> list[Buffer] | FetchResponse:
         """Encodes the answer of these partitions by hand, or returns it as a message for the codec."""
-        if gathered.is_plain and self.context.version >= writing.FIRST_VERSION:
-            return writing.encoded(self.context.correlation_id, session_id, answers)
+        if result.is_plain and self.context.version >= wire.FIRST_VERSION:
+            return writing.encoded(self.context.correlation_id, self.context.throttle_ms, session_id, answers)
         return response(self.fetches.image, self.context.listener, self.request, session_id, answers)
 
 
@@ -232,15 +232,15 @@ def serve(fetch: Fetch) -> Outcome | Waiting[Outcome]:
         ended = caught_up(replicas, request, partitions)
         if ended:
             return ParkedFetch(fetch, ended, request.min_bytes, max_wait_ms)
-    gathered = gather(replicas, request, partitions, False)
-    if gathered.cold is not None:
-        return begin(serve_cold(fetch, gathered.cold, max_wait_ms))
+    result = read_partitions(replicas, request, partitions, False)
+    if result.cold is not None:
+        return begin(serve_cold(fetch, result.cold, max_wait_ms))
     if max_wait_ms <= 0:
-        return fetch.answer(gathered)
-    if fetch.is_enough(gathered):
-        held_ms = fetch.hold_ms(gathered)
-        return held(fetch, gathered, min(held_ms, max_wait_ms)) if held_ms else fetch.answer(gathered)
-    return parked(fetch, gathered, max_wait_ms)
+        return fetch.answer(result)
+    if fetch.is_enough(result):
+        held_ms = fetch.hold_ms(result)
+        return held(fetch, result, min(held_ms, max_wait_ms)) if held_ms else fetch.answer(result)
+    return parked(fetch, result, max_wait_ms)
 
 
 async def serve_cold(fetch: Fetch, cold: Sequence[ColdRead], max_wait_ms: int) -> Outcome:
@@ -248,24 +248,24 @@ async def serve_cold(fetch: Fetch, cold: Sequence[ColdRead], max_wait_ms: int) -
     clock = fetch.fetches.clock
     deadline_ms = clock.monotonic_ms() + max_wait_ms
     await fetch.fetches.disk_work.read_ahead(cold)
-    gathered = fetch.gather(True)
+    result = fetch.read_all(True)
     left_ms = deadline_ms - clock.monotonic_ms()
-    if left_ms <= 0 or fetch.is_enough(gathered):
-        return fetch.answer(gathered)
-    return parked(fetch, gathered, left_ms)
+    if left_ms <= 0 or fetch.is_enough(result):
+        return fetch.answer(result)
+    return parked(fetch, result, left_ms)
 
 
-def parked(fetch: Fetch, gathered: Gathered, max_wait_ms: int) -> ParkedFetch:
+def parked(fetch: Fetch, result: PartitionReads, max_wait_ms: int) -> ParkedFetch:
     """Parks the fetch until the missing bytes are appended."""
-    watched = gathered.watched
-    gathered.release()
-    return ParkedFetch(fetch, watched, fetch.request.min_bytes - gathered.size_bytes, max_wait_ms)
+    watched = result.watched
+    result.release()
+    return ParkedFetch(fetch, watched, fetch.request.min_bytes - result.size_bytes, max_wait_ms)
 
 
-def held(fetch: Fetch, gathered: Gathered, held_ms: int) -> ParkedFetch:
+def held(fetch: Fetch, result: PartitionReads, held_ms: int) -> ParkedFetch:
     """Parks a follower's fetch that has records already, until there are more or something waits for them."""
     request = ParkedFetch(fetch, [], 0, held_ms)
-    request.hold(gathered)
+    request.hold(result)
     return request
 
 
@@ -295,35 +295,35 @@ class ParkedFetch(ParkedCall):
             if self._is_held:
                 partition.held[self] = None
 
-    def hold(self, gathered: Gathered) -> None:
+    def hold(self, result: PartitionReads) -> None:
         """Keeps waiting, until the bytes are worth a round trip, or something waits for these records."""
         self._is_held = True
-        self.missing_bytes = HELD_BYTES - gathered.size_bytes
-        self.watch(gathered.watched)
-        gathered.release()
+        self.missing_bytes = HELD_BYTES - result.size_bytes
+        self.watch(result.watched)
+        result.release()
 
     def try_respond(self, *, is_last: bool) -> object | None:
         fetch = self._fetch
         if is_last and fetch.has_no_news(self._watched):
-            return fetch.answer(Gathered([], fetch.request.max_bytes))
-        gathered = fetch.gather()
-        if gathered.cold is not None:
+            return fetch.answer(PartitionReads([], fetch.request.max_bytes))
+        result = fetch.read_all()
+        if result.cold is not None:
             left_ns = 0 if is_last else max(self.deadline_ns - fetch.fetches.clock.monotonic_ns(), 0)
-            return begin(serve_cold(fetch, gathered.cold, left_ns // NS_PER_MS))
+            return begin(serve_cold(fetch, result.cold, left_ns // NS_PER_MS))
         if is_last:
-            return fetch.answer(gathered)
-        if fetch.is_enough(gathered):
-            held_ms = fetch.hold_ms(gathered)
+            return fetch.answer(result)
+        if fetch.is_enough(result):
+            held_ms = fetch.hold_ms(result)
             if not held_ms:
-                return fetch.answer(gathered)
+                return fetch.answer(result)
             if not self._is_held:
                 fetch.fetches.timeouts.add(self, held_ms)
-            self.hold(gathered)
+            self.hold(result)
             return None
         self._is_held = False
-        self.missing_bytes = fetch.request.min_bytes - gathered.size_bytes
-        self.watch(gathered.watched)
-        gathered.release()
+        self.missing_bytes = fetch.request.min_bytes - result.size_bytes
+        self.watch(result.watched)
+        result.release()
         return None
 
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from broker.clock import Deadline
 from broker.fetch.access import unreadable
-from broker.fetch.gathered import Gathered
-from broker.fetch.gathering import gather_some
 from broker.fetch.partition import FetchedPartition
+from broker.fetch.reading import PartitionReads, read_some
 from broker.fetch.response import add_answers, leader_endpoints
 from broker.request.sleeper import Sleeper
 from broker.request.turns import Turns, batches
@@ -32,13 +31,13 @@ async def serve_in_turns(fetch: Fetch) -> FetchResponse:
     if session is not None:
         session.is_at_work = True
     try:
-        return await answered(fetch, await gather_enough(fetch))
+        return await answered(fetch, await read_enough(fetch))
     finally:
         if session is not None:
             session.is_at_work = False
 
 
-async def gather_enough(fetch: Fetch) -> Gathered:
+async def read_enough(fetch: Fetch) -> PartitionReads:
     """Returns what was read once it is enough, or at the deadline."""
     request = fetch.request
     turns, deadline = Turns(fetch.fetches.clock), Deadline(fetch.fetches.clock, request.max_wait_ms)
@@ -49,13 +48,13 @@ async def gather_enough(fetch: Fetch) -> Gathered:
         sleeper = Sleeper(request.min_bytes, committed_only=request.committed_only)
         sleeper.watch(watched, appends=request.replica is not None)
         try:
-            gathered = await gather(fetch, turns)
-            if fetch.is_enough(gathered) or deadline.is_over:
-                return gathered
-            before, watched = watched, gathered.watched
-            gathered.release()
+            result = await read_all(fetch, turns)
+            if fetch.is_enough(result) or deadline.is_over:
+                return result
+            before, watched = watched, result.watched
+            result.release()
             if before == watched:  # otherwise an append from before the watch has not been read yet
-                sleeper.appended(gathered.size_bytes)
+                sleeper.appended(result.size_bytes)
                 await sleeper.woken_until(deadline)
         finally:
             sleeper.unwatch()
@@ -77,35 +76,36 @@ async def deny_unreadable(fetch: Fetch, turns: Turns) -> None:
         fetch.request.deny(denied)
 
 
-async def gather(fetch: Fetch, turns: Turns) -> Gathered:
-    """Reads every partition once; has a thread read ahead what is not in memory, and then reads them again."""
-    gathered = await gather_once(fetch, turns, is_warm=False)
-    if gathered.cold is None:
-        return gathered
-    await fetch.fetches.disk_work.read_ahead(gathered.cold)
-    return await gather_once(fetch, turns, is_warm=True)
+async def read_all(fetch: Fetch, turns: Turns) -> PartitionReads:
+    """Reads every partition once. If data isn't in memory, a thread reads it ahead, and then the partitions are read
+    again."""
+    result = await read_once(fetch, turns, is_warm=False)
+    if result.cold is None:
+        return result
+    await fetch.fetches.disk_work.read_ahead(result.cold)
+    return await read_once(fetch, turns, is_warm=True)
 
 
-async def gather_once(fetch: Fetch, turns: Turns, *, is_warm: bool) -> Gathered:
+async def read_once(fetch: Fetch, turns: Turns, *, is_warm: bool) -> PartitionReads:
     request, partitions = fetch.request, fetch.partitions
-    gathered = Gathered(partitions, request.max_bytes)
+    result = PartitionReads(partitions, request.max_bytes)
     for some in batches(partitions):
         await turns.next()
-        gather_some(fetch.fetches.replicas, request, list(some), gathered, is_warm)
+        read_some(fetch.fetches.replicas, request, list(some), result, is_warm)
     if request.replica is not None:
         request.replica.is_noted = True
-    return gathered
+    return result
 
 
-async def answered(fetch: Fetch, gathered: Gathered) -> FetchResponse:
+async def answered(fetch: Fetch, result: PartitionReads) -> FetchResponse:
     """Returns the answer as a message."""
     turns = Turns(fetch.fetches.clock)
-    session_id, answers = fetch.report(gathered)
+    session_id, answers = fetch.report(result)
     topics: list[FetchableTopicResponse] = []
     for some in batches(answers):
         await turns.next()
         add_answers(topics, fetch.request, some)
     if fetch.session is not None:
-        gathered.release()
+        result.release()
     endpoints = leader_endpoints(fetch.fetches.image, fetch.context.listener, fetch.request, topics)
     return FetchResponse(session_id=session_id, responses=topics, node_endpoints=endpoints)

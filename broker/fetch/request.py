@@ -11,7 +11,7 @@ from broker.replica.read_replica import RackAwareSelector
 from broker.replica.replica import READ_COMMITTED
 from broker.replica.throttle import ReplicationThrottle, names
 from coordinator.replication.isr import IsrRules
-from coordinator.replication.roles import Leading
+from coordinator.replication.roles import FollowerFetch, Leading
 from protocol.errors import ErrorCode
 
 FIRST_WHOLE_BATCH_VERSION: Final = 3
@@ -68,6 +68,12 @@ class FetchingReplica:
         """True once its progress is recorded, which later attempts of a parked request don't repeat."""
         self._is_stale: bool | None = None
 
+    def fetch_of(self, fetched: FetchedPartition) -> FollowerFetch:
+        """Returns the part of its fetch for a partition."""
+        return FollowerFetch(
+            self.broker_id, self.broker_epoch, fetched.fetch_offset, fetched.replica_log_start, self.received_ms
+        )
+
     def is_stale(self, rules: IsrRules) -> bool:
         """True if its broker has registered again since (KIP-903), as seen at the first partition."""
         if self._is_stale is None:
@@ -105,9 +111,18 @@ class ParsedFetch(FetchParams):
     """One Fetch request, parsed."""
 
     __slots__ = (
-        "denied", "forgotten", "is_special", "named", "only_from_leader", "replica", "selector", "session_epoch",
-        "session_id", "uses_topic_ids", "version",
-    )  # fmt: skip
+        "denied",
+        "forgotten",
+        "named",
+        "needs_checks",
+        "only_from_leader",
+        "replica",
+        "selector",
+        "session_epoch",
+        "session_id",
+        "uses_topic_ids",
+        "version",
+    )
 
     def __init__(
         self,
@@ -137,18 +152,17 @@ class ParsedFetch(FetchParams):
         """True if no follower may answer."""
         self.selector: RackAwareSelector | None = None
         """Selects another replica to read from; None if there is no choice."""
-        self.is_special = replica is not None or version < FIRST_BATCH_VERSION
-        """True for a follower, which must have a replica, for a client too old to read every batch, and if another
-        replica may be selected."""
-
+        self.needs_checks = replica is not None or version < FIRST_BATCH_VERSION
+        """True if `checked` decides about every partition: for a follower, which must have a replica, for a client too
+        old to read every batch, for a client that may not read all topics, and if another replica may be selected."""
         self.denied: Mapping[bytes, ErrorCode] = NOTHING_DENIED
         """The errors of topics that the client may not read, by key."""
 
     def deny(self, errors: Mapping[bytes, ErrorCode]) -> None:
         """Answers the partitions of these topics with their errors."""
-        self.denied, self.is_special = errors, True
+        self.denied, self.needs_checks = errors, True
 
     def choose_by(self, selector: RackAwareSelector | None) -> None:
         """Sets the selector of the replicas to read from."""
         if selector is not None and not self.only_from_leader:
-            self.selector, self.is_special = selector, True
+            self.selector, self.needs_checks = selector, True

@@ -11,19 +11,17 @@ from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
 
 from broker.fetch.partition import NO_REPLICA, FetchedPartition
 from protocol.connection import JOIN_LIMIT_BYTES
+from protocol.primitives import MAX_ONE_BYTE
 from protocol.types import Buffer
 
-FIRST_VERSION: Final = 12
 SIZE_BYTES: Final = 4
-MAX_ONE_BYTE: Final = 0x7F
-"""The largest count or length that takes one byte; each is encoded plus one (KIP-482)."""
 NULL: Final = 0
 NONE: Final = 1
 
 
-def encoded(correlation_id: int, session_id: int, answers: list[FetchedPartition]) -> list[Buffer]:
+def encoded(correlation_id: int, throttle_ms: int, session_id: int, answers: list[FetchedPartition]) -> list[Buffer]:
     """Returns the frame of the response. Adjacent partitions of a topic share one entry of the topic."""
-    head = part = begin_frame(correlation_id, session_id)
+    head = part = begin_frame(correlation_id, throttle_ms, session_id)
     rest: list[Buffer] = []
     write_uvarint(head, topic_count(answers) + 1)
     key: bytes | None = None
@@ -76,13 +74,13 @@ def partition_count(answers: list[FetchedPartition], first: int) -> int:
     return end - first
 
 
-def begin_frame(correlation_id: int, session_id: int) -> BytesWriter:
+def begin_frame(correlation_id: int, throttle_ms: int, session_id: int) -> BytesWriter:
     """Returns the response up to its topics, with a placeholder for the size."""
     head = BytesWriter()
     write_i32_be(head, 0)
     write_i32_be(head, correlation_id)
     head.append(0)  # no tags
-    write_i32_be(head, 0)  # throttle time
+    write_i32_be(head, throttle_ms)
     write_i16_be(head, 0)  # no error
     write_i32_be(head, session_id)
     return head

@@ -10,24 +10,17 @@ from broker.dispatch.api import Api
 from broker.dispatch.call import Call
 from broker.dispatch.rules import in_order, of_group, of_transaction, whole
 from broker.request.authorisation import READ_GROUP, WRITE_TRANSACTIONAL_ID
-from broker.shards.translations import seen_by_producer
+from broker.shards.translations import seen_by_producers
 from coordinator.transaction.transaction import Producer
-from protocol.errors import KafkaError
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from protocol.types import TopicPartition
-
-FIRST_FENCED_VERSION = 2
 
 
 async def add_offsets_to_txn(call: Call[AddOffsetsToTxnRequest]) -> AddOffsetsToTxnResponse:
     request, groups = call.request, call.broker.groups
     name = TopicPartition(groups.topic.name, groups.partition_of(request.group_id))
     producer = Producer(request.producer_id, request.producer_epoch)
-    try:
-        await call.broker.transactions.add_partitions(request.transactional_id, producer, [name], 0)
-    except KafkaError as error:
-        code = seen_by_producer(error.code, knows_fenced=call.version >= FIRST_FENCED_VERSION)
-        return AddOffsetsToTxnResponse(error_code=code)
+    await call.broker.transactions.add_partitions(request.transactional_id, producer, [name], 0)
     return AddOffsetsToTxnResponse(error_code=0)
 
 
@@ -36,4 +29,5 @@ API = Api(
     AddOffsetsToTxnResponse,
     add_offsets_to_txn,
     authorize=in_order(whole(WRITE_TRANSACTIONAL_ID, of_transaction), whole(READ_GROUP, of_group)),
+    translate=seen_by_producers(fenced_since=2),
 )

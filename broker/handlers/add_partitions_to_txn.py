@@ -18,7 +18,7 @@ from broker.dispatch.call import Call
 from broker.dispatch.rules import denial, own, reject
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from broker.request.turns import batches
-from broker.shards.translations import seen_by_producer
+from broker.shards.translations import seen_by_producers
 from coordinator.cluster.topics.names import is_internal
 from coordinator.transaction.transaction import V2, Producer
 from protocol.errors import ErrorCode, KafkaError
@@ -31,10 +31,11 @@ from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from protocol.schema import since
 from protocol.types import TopicPartition
 
-FIRST_BATCHED_VERSION = 4
-FIRST_FENCED_VERSION = 2
+FIRST_BATCHED_VERSION = since(AddPartitionsToTxnRequest, "transactions")
+SEEN_BY_PRODUCERS = seen_by_producers(fenced_since=2)
 
 
 async def add_partitions_to_txn(call: Call[AddPartitionsToTxnRequest]) -> AddPartitionsToTxnResponse:
@@ -90,7 +91,7 @@ async def added(
         client_version = V2 if call.version >= FIRST_BATCHED_VERSION else 0
         await transactions.add_partitions(requested.transactional_id, producer, names, client_version)
     except KafkaError as error:
-        code = seen_by_producer(error.code, knows_fenced=call.version >= FIRST_FENCED_VERSION)
+        code = SEEN_BY_PRODUCERS(error, call.version).code
         if requested.verify_only:
             return await by_topic(call, names, lambda _: code)
         return await as_named(call, requested.topics, code)

@@ -5,17 +5,19 @@ v1 may be answered before the change is committed (KIP-1186).
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.api import CONTROLLER, Api
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import ALTER_CLUSTER
 from coordinator.quorum.voters import error_of_added
 from protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 
 
-async def add_raft_voter(call: HostCall[AddRaftVoterRequest]) -> AddRaftVoterResponse:
+async def add_raft_voter(call: Call[AddRaftVoterRequest]) -> AddRaftVoterResponse:
     error = error_of_added(call.host.quorum.leader.voter, call.request)
     return AddRaftVoterResponse(error_code=error.code, error_message=error.message)
 
 
-API = Api(AddRaftVoterRequest, AddRaftVoterResponse, add_raft_voter, authorize=whole(ALTER_CLUSTER))
+API = Api(
+    AddRaftVoterRequest, AddRaftVoterResponse, add_raft_voter, answered_by=CONTROLLER, authorize=whole(ALTER_CLUSTER)
+)

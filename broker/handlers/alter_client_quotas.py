@@ -11,12 +11,11 @@ import socket
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from broker.dispatch.api import Api
-from broker.dispatch.by_controller import sender_of
-from broker.dispatch.call import HostCall
+from broker.dispatch.api import CONTROLLER, Api
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import ALTER_CONFIGS_CLUSTER
-from coordinator.cluster.security.client_quotas import host_names, refused_alteration
+from coordinator.cluster.security.client_quotas import host_names, rejected_alteration
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 
@@ -24,9 +23,9 @@ MAX_LOOKUPS: Final = 100
 """Maximum number of host names in a request, because each must be resolved. The number of addresses isn't limited."""
 
 
-async def alter_client_quotas(call: HostCall[AlterClientQuotasRequest]) -> AlterClientQuotasResponse:
-    sender = sender_of(call)._replace(resolvable=await resolvable(host_names(call.request)))
-    return await call.host.controller.submit(call.request, AlterClientQuotasResponse, sender)
+async def alter_client_quotas(call: Call[AlterClientQuotasRequest]) -> object:
+    call.sender = call.sender._replace(resolvable=await resolvable(host_names(call.request)))
+    return await call.by_controller()
 
 
 async def resolvable(hosts: AbstractSet[str]) -> set[str]:
@@ -70,6 +69,7 @@ API = Api(
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
     alter_client_quotas,
+    answered_by=CONTROLLER,
     authorize=whole(ALTER_CONFIGS_CLUSTER),
-    refuse=refused_alteration,
+    reject=rejected_alteration,
 )

@@ -5,8 +5,7 @@ v1 may forbid a change of the replication factor (KIP-860). On a single node, th
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.by_controller import by_controller
+from broker.dispatch.api import CONTROLLER, Api
 from broker.dispatch.rules import whole
 from broker.request.authorisation import ALTER_CLUSTER
 from protocol.messages.alter_partition_reassignments import (
@@ -17,6 +16,6 @@ from protocol.messages.alter_partition_reassignments import (
 API = Api(
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    by_controller,
+    answered_by=CONTROLLER,
     authorize=whole(ALTER_CLUSTER),
 )

@@ -60,7 +60,7 @@ def move(call: Call[AlterReplicaLogDirsRequest], topic: str, index: int, path: s
     return ErrorCode.NONE
 
 
-def refuse(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
+def rejection(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
     """Returns the answer that rejects each move."""
     results = [
         AlterReplicaLogDirTopicResult(
@@ -81,5 +81,5 @@ API = Api(
     AlterReplicaLogDirsResponse,
     alter_replica_log_dirs,
     authorize=whole(ALTER_CLUSTER),
-    refuse=refuse,
+    reject=rejection,
 )

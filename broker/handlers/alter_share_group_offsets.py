@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from broker.dispatch.api import Api, Entries
 from broker.dispatch.call import Call
+from broker.dispatch.group_client import check_group_id
 from broker.dispatch.rules import each, in_order, of_group, whole
 from broker.request.authorisation import READ_GROUP, READ_TOPIC
 from broker.shards.translations import seen_by_client
@@ -13,7 +14,7 @@ from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import alter
 from coordinator.group.share.offsets import alter as alter_group
 from coordinator.share.key import ShareKey
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import KafkaError
 from protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
@@ -29,16 +30,10 @@ async def alter_share_group_offsets(call: Call[AlterShareGroupOffsetsRequest]) -
     for topic in request.topics:
         starts = {partition.partition_index: partition.start_offset for partition in topic.partitions}
         start_offsets.setdefault(topic.topic_name, {}).update(starts)
-    try:
-        if not call.broker.share_groups.is_enabled:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-        if not request.group_id:
-            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        altered = await call.broker.groups.submit(request.group_id, alter_group, request.group_id, start_offsets)
-        failed = await alter(call.broker.share_groups, altered.initialize)
-    except KafkaError as rejection:
-        seen = seen_by_client(rejection)
-        return AlterShareGroupOffsetsResponse(error_code=seen.code, error_message=seen.message, responses=[])
+    call.broker.share_groups.check_enabled()
+    check_group_id(request.group_id)
+    altered = await call.broker.groups.submit(request.group_id, alter_group, request.group_id, start_offsets)
+    failed = await alter(call.broker.share_groups, altered.initialize)
     errors = dict(altered.errors)
     for name, starts in start_offsets.items():
         named = call.broker.image.topic(name)
@@ -79,8 +74,10 @@ API = Api(
     AlterShareGroupOffsetsResponse,
     alter_share_group_offsets,
     authorize=in_order(
-        whole(READ_GROUP, of_group, explains=True),
-        each(READ_TOPIC, "topics", "responses", lambda _, topic: topic.topic_name, beside_error=False, explains=True),
+        whole(READ_GROUP, of_group),
+        each(READ_TOPIC, "topics", "responses", lambda _, topic: topic.topic_name, beside_error=False),
     ),
     entries=(Entries("topics", "responses", Entries("partitions", "partitions")),),
+    translate=lambda error, _: seen_by_client(error),
+    explains=True,
 )

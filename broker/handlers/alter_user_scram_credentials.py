@@ -5,11 +5,10 @@ The client salts and hashes the password; the broker never receives the password
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.by_controller import by_controller
+from broker.dispatch.api import CONTROLLER, Api
 from broker.dispatch.rules import whole
 from broker.request.authorisation import ALTER_CLUSTER
-from coordinator.cluster.security.scram_credentials import refused_alteration
+from coordinator.cluster.security.scram_credentials import rejected_alteration
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -18,7 +17,7 @@ from protocol.messages.alter_user_scram_credentials import (
 API = Api(
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
-    by_controller,
+    answered_by=CONTROLLER,
     authorize=whole(ALTER_CLUSTER),
-    refuse=refused_alteration,
+    reject=rejected_alteration,
 )

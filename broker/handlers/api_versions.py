@@ -8,7 +8,7 @@ never flexible, and a version that the broker does not know is answered in versi
 from __future__ import annotations
 
 from broker.dispatch.api import Api, Apis
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.dispatch.host import Host
 from broker.request.authorisation import PUBLIC
 from coordinator.cluster.brokers.features import KRAFT_VERSION, SUPPORTED
@@ -22,14 +22,15 @@ from protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from protocol.schema import since
 
 CLIENT_SOFTWARE_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")
-FIRST_FEATURE_VERSION = 3
+FIRST_FEATURE_VERSION = since(ApiVersionsRequest, "client_software_name")
 FIRST_ZERO_FEATURE_VERSION = 4
 NO_NODE = -1
 
 
-async def api_versions(call: HostCall[ApiVersionsRequest]) -> ApiVersionsResponse | bytes:
+async def api_versions(call: Call[ApiVersionsRequest]) -> ApiVersionsResponse | bytes:
     """Returns the table of APIs, and the features of this broker and of the cluster."""
     request = call.request
     if call.version >= FIRST_FEATURE_VERSION:

@@ -5,55 +5,91 @@ v1 adds the protocol that each member speaks (KIP-1099).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import Final, Protocol, TypeVar
 
 from broker.dispatch.api import Api, Entries
 from broker.dispatch.call import Call
-from broker.dispatch.group_access import DESCRIPTION, HIDDEN, may_describe_members
 from broker.dispatch.group_client import client_of
 from broker.dispatch.operations import group_operations
+from broker.dispatch.rules import each, in_order, itself
 from broker.handlers.consumer_group_heartbeat import check_enabled
+from broker.request.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, inside
+from broker.shards.groups import Decide
 from coordinator.group.consumer.describe import describe
-from coordinator.group.modern.describe import undescribed
+from coordinator.group.modern.describe import D, undescribed
+from coordinator.group.state import Client
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
-    Member,
 )
+
+HIDDEN: Final = "The group has described topic(s) that the client is not authorized to describe."
+"""The message of a group with members that the client may not describe. Nothing else of the group is described."""
+
+
+class GroupDescribeRequest(Protocol):
+    """A request for descriptions of groups."""
+
+    group_ids: list[str]
+    include_authorized_operations: bool
+
+
+R = TypeVar("R", bound=GroupDescribeRequest)
 
 
 async def consumer_group_describe(call: Call[ConsumerGroupDescribeRequest]) -> ConsumerGroupDescribeResponse:
-    groups = await call.turns().map_awaited(partial(one_group, call), call.request.group_ids)
+    check = partial(check_enabled, call.broker)
+    groups = await described_groups(call, DescribedGroup, describe, check, topics_of)
     return ConsumerGroupDescribeResponse(groups=groups)
 
 
-async def one_group(call: Call[ConsumerGroupDescribeRequest], group_id: str) -> DescribedGroup:
-    try:
-        check_enabled(call.broker)
-        if not group_id:
-            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        group = await call.broker.groups.submit(group_id, describe, group_id, client_of(call))
-    except KafkaError as error:
-        return undescribed(DescribedGroup, group_id, error)
-    call.count(len(group.members))
-    if not group.error_code:
-        group.authorized_operations = group_operations(call, group_id, call.request.include_authorized_operations)
-    return (
-        group
-        if await may_describe_members(call, group.members, topics_of)
-        else undescribed(DescribedGroup, group_id, HIDDEN)
-    )
+async def described_groups(
+    call: Call[R],
+    group: type[D],
+    decide: Decide[str, Client, D],
+    check: Callable[[], None],
+    topics_of: Callable[[D], Iterable[str]],
+) -> list[D]:
+    """Returns the descriptions of the groups in the request. `check` raises the KafkaError of a group if its type is
+    not enabled; `topics_of` returns the topics of its members."""
+
+    async def described(group_id: str) -> D:
+        try:
+            check()
+            if not group_id:
+                raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+            result = await call.broker.groups.submit(group_id, decide, group_id, client_of(call))
+            call.count(len(result.members))
+            names = set(topics_of(result))
+            if not names <= await call.permitted(DESCRIBE_TOPIC, names, quiet=True):
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, HIDDEN)
+        except KafkaError as error:
+            return undescribed(group, group_id, error)
+        if not result.error_code:
+            is_requested = call.request.include_authorized_operations
+            result.authorized_operations = group_operations(call, group_id, is_requested)
+        return result
+
+    return await call.turns().map_awaited(described, call.request.group_ids)
 
 
-def topics_of(member: Member) -> Iterator[str]:
-    """Yields the topics of a member: its subscription, its assignment and its target assignment."""
-    yield from member.subscribed_topic_names
-    for assignment in (member.assignment, member.target_assignment):
-        yield from (topic.topic_name for topic in assignment.topic_partitions)
+def topics_of(group: DescribedGroup) -> Iterator[str]:
+    """Yields the topics of the members: their subscriptions, assignments and target assignments."""
+    for member in group.members:
+        yield from member.subscribed_topic_names
+        for assignment in (member.assignment, member.target_assignment):
+            yield from (topic.topic_name for topic in assignment.topic_partitions)
 
+
+DESCRIPTION: Final = in_order(
+    each(DESCRIBE_GROUP, "group_ids", "groups", itself),
+    inside("for every topic of its members; otherwise the group has an error", DESCRIBE_TOPIC),
+)
+"""The rule of a description of groups of consumers or share groups."""
 
 API = Api(
     ConsumerGroupDescribeRequest,
@@ -61,4 +97,5 @@ API = Api(
     consumer_group_describe,
     authorize=DESCRIPTION,
     entries=(Entries("group_ids", "groups"),),
+    explains=True,
 )

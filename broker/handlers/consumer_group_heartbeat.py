@@ -5,12 +5,13 @@ v1 adds subscriptions by pattern, and members generate their own ids (KIP-1082).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.dispatch.api import Api
 from broker.dispatch.call import Call
-from broker.dispatch.group_access import MEMBER
 from broker.dispatch.group_client import limited_client_of
+from broker.dispatch.rules import every, in_order, of_group, whole
+from broker.request.authorisation import DESCRIBE_TOPIC, READ_GROUP
 from coordinator.group.consumer.heartbeat import heartbeat
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -18,17 +19,13 @@ from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatReq
 if TYPE_CHECKING:
     from broker.dispatch.broker import Broker
 
-PROTOCOL = "consumer"
-FEATURE = "group.version"
+PROTOCOL: Final = "consumer"
+FEATURE: Final = "group.version"
 
 
 async def consumer_group_heartbeat(call: Call[ConsumerGroupHeartbeatRequest]) -> ConsumerGroupHeartbeatResponse:
-    request = call.request
-    try:
-        check_enabled(call.broker)
-        return await call.broker.groups.submit(request.group_id, heartbeat, request, limited_client_of(call))
-    except KafkaError as error:
-        return failed(error)
+    check_enabled(call.broker)
+    return await call.broker.groups.submit(call.request.group_id, heartbeat, call.request, limited_client_of(call))
 
 
 def check_enabled(broker: Broker) -> None:
@@ -38,10 +35,17 @@ def check_enabled(broker: Broker) -> None:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
 
-def failed(error: KafkaError) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(
-        error_code=error.code, error_message=error.message, member_epoch=0, heartbeat_interval_ms=0
-    )
+MEMBER: Final = in_order(
+    whole(READ_GROUP, of_group),
+    every(DESCRIBE_TOPIC, lambda request: request.subscribed_topic_names or ()),
+)
+"""The rule of a member's heartbeat, in share groups too. The client needs DESCRIBE on the topics to which the member
+subscribes."""
 
-
-API = Api(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, consumer_group_heartbeat, authorize=MEMBER)
+API = Api(
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    consumer_group_heartbeat,
+    authorize=MEMBER,
+    explains=True,
+)

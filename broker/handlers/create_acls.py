@@ -6,9 +6,8 @@ rejected, as in Apache Kafka.
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.by_controller import by_controller
-from broker.dispatch.call import HostCall
+from broker.dispatch.api import CONTROLLER, Api
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import ALTER_CLUSTER
 from protocol.errors import ErrorCode, KafkaError
@@ -17,10 +16,10 @@ from protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 NO_AUTHORIZER = "No Authorizer is configured."
 
 
-async def create_acls(call: HostCall[CreateAclsRequest]) -> object:
+async def create_acls(call: Call[CreateAclsRequest]) -> object:
     if call.host.authorizer is None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
-    return await by_controller(call)
+    return await call.by_controller()
 
 
-API = Api(CreateAclsRequest, CreateAclsResponse, create_acls, authorize=whole(ALTER_CLUSTER))
+API = Api(CreateAclsRequest, CreateAclsResponse, create_acls, answered_by=CONTROLLER, authorize=whole(ALTER_CLUSTER))

@@ -5,29 +5,18 @@ v1 is as v0, v2 is flexible, v3 may be rejected because of a quota (KIP-599).
 
 from __future__ import annotations
 
-from typing import Final
-
-from broker.dispatch.api import Api, Handle
-from broker.dispatch.by_controller import sender_of
-from broker.dispatch.call import HostCall
+from broker.dispatch.api import CONTROLLER, Api, Handle
+from broker.dispatch.call import Call
 from broker.dispatch.rules import add_rejections, denial, named_once, own, split
 from broker.request.authorisation import ALTER_TOPIC
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 
-FIRST_STRICT_VERSION: Final = 3
-"""First version that rejects requests beyond the quota; for earlier versions the partitions are created, and the client
-is throttled."""
+
+async def create_partitions(call: Call[CreatePartitionsRequest]) -> CreatePartitionsResponse:
+    return await call.host.topics.create_partitions(call.request, call.sender)
 
 
-async def create_partitions(call: HostCall[CreatePartitionsRequest]) -> CreatePartitionsResponse:
-    return await call.host.mutation_quotas.charged(
-        call.context,
-        lambda charge: call.host.topics.create_partitions(call.request, sender_of(call)._replace(charge=charge)),
-        is_strict=call.version >= FIRST_STRICT_VERSION,
-    )
-
-
-async def permitted_topics(call: HostCall[CreatePartitionsRequest], handle: Handle) -> CreatePartitionsResponse:
+async def permitted_topics(call: Call[CreatePartitionsRequest], handle: Handle) -> CreatePartitionsResponse:
     """Authorizes the client for each topic in the request."""
     request = call.request
     once = named_once(topic.name for topic in request.topics)
@@ -40,5 +29,10 @@ async def permitted_topics(call: HostCall[CreatePartitionsRequest], handle: Hand
 
 
 API = Api(
-    CreatePartitionsRequest, CreatePartitionsResponse, create_partitions, authorize=own(permitted_topics, ALTER_TOPIC)
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    create_partitions,
+    answered_by=CONTROLLER,
+    authorize=own(permitted_topics, ALTER_TOPIC),
+    strict_since=3,
 )

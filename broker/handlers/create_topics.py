@@ -2,17 +2,15 @@
 
 v1 adds messages to errors and validate-only, v2 the throttle time, v4 leaves counts to the broker's defaults (KIP-464),
 v5 is flexible and reports what was created (KIP-525), v6 may be rejected because of a quota (KIP-599), v7 returns the
-topic id
-(KIP-516).
+topic id (KIP-516).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from broker.dispatch.api import Api, Handle
-from broker.dispatch.by_controller import sender_of
-from broker.dispatch.call import HostCall
+from broker.dispatch.api import CONTROLLER, Api, Handle
+from broker.dispatch.call import Call
 from broker.dispatch.rules import add_rejections, named_once, own, split
 from broker.request.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC
 from coordinator.cluster.topics.names import METADATA_TOPIC
@@ -20,20 +18,13 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
 DENIED: Final = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
-FIRST_STRICT_VERSION: Final = 6
-"""First version that rejects requests beyond the quota; for earlier versions the topics are created, and the client is
-throttled."""
 
 
-async def create_topics(call: HostCall[CreateTopicsRequest]) -> CreateTopicsResponse:
-    return await call.host.mutation_quotas.charged(
-        call.context,
-        lambda charge: call.host.topics.create(call.request, sender_of(call)._replace(charge=charge)),
-        is_strict=call.version >= FIRST_STRICT_VERSION,
-    )
+async def create_topics(call: Call[CreateTopicsRequest]) -> CreateTopicsResponse:
+    return await call.host.topics.create(call.request, call.sender)
 
 
-async def permitted_topics(call: HostCall[CreateTopicsRequest], handle: Handle) -> CreateTopicsResponse:
+async def permitted_topics(call: Call[CreateTopicsRequest], handle: Handle) -> CreateTopicsResponse:
     """Authorizes the client for each topic, unless CREATE on CLUSTER is allowed; the response has the configs that the
     client may describe."""
     request = call.request
@@ -58,5 +49,7 @@ API = Api(
     CreateTopicsRequest,
     CreateTopicsResponse,
     create_topics,
+    answered_by=CONTROLLER,
     authorize=own(permitted_topics, CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC),
+    strict_since=6,
 )

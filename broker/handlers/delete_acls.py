@@ -6,9 +6,8 @@ rejected, as in Apache Kafka.
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.by_controller import by_controller
-from broker.dispatch.call import HostCall
+from broker.dispatch.api import CONTROLLER, Api
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.handlers.create_acls import NO_AUTHORIZER
 from broker.request.authorisation import ALTER_CLUSTER
@@ -16,10 +15,10 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 
 
-async def delete_acls(call: HostCall[DeleteAclsRequest]) -> object:
+async def delete_acls(call: Call[DeleteAclsRequest]) -> object:
     if call.host.authorizer is None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
-    return await by_controller(call)
+    return await call.by_controller()
 
 
-API = Api(DeleteAclsRequest, DeleteAclsResponse, delete_acls, authorize=whole(ALTER_CLUSTER))
+API = Api(DeleteAclsRequest, DeleteAclsResponse, delete_acls, answered_by=CONTROLLER, authorize=whole(ALTER_CLUSTER))

@@ -6,7 +6,7 @@ v1 is flexible.
 from __future__ import annotations
 
 from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import DESCRIBE_CONFIGS_CLUSTER
 from coordinator.cluster.decided import error_message
@@ -15,7 +15,7 @@ from protocol.errors import KafkaError
 from protocol.messages.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
 
-async def describe_client_quotas(call: HostCall[DescribeClientQuotasRequest]) -> DescribeClientQuotasResponse:
+async def describe_client_quotas(call: Call[DescribeClientQuotasRequest]) -> DescribeClientQuotasResponse:
     return described(call.host.image, call.request)
 
 
@@ -28,5 +28,5 @@ API = Api(
     DescribeClientQuotasResponse,
     describe_client_quotas,
     authorize=whole(DESCRIBE_CONFIGS_CLUSTER),
-    refuse=rejection,
+    reject=rejection,
 )

@@ -19,8 +19,8 @@ from broker.config.describe import (
     describe_topic,
 )
 from broker.dispatch.api import Api, Entries
-from broker.dispatch.call import HostCall
-from broker.dispatch.config_access import of_configs
+from broker.dispatch.call import Call
+from broker.handlers.alter_configs import of_configs
 from broker.logging import levels
 from broker.request.authorisation import Operation
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
@@ -43,7 +43,7 @@ MALFORMED = (
 """The default message of INVALID_REQUEST, as Apache Kafka's clients have it."""
 
 
-async def describe_configs(call: HostCall[DescribeConfigsRequest]) -> DescribeConfigsResponse:
+async def describe_configs(call: Call[DescribeConfigsRequest]) -> DescribeConfigsResponse:
     """Describes the resources; a type that does not exist makes the request malformed, and none of its resources is
     described."""
     if any(ResourceType.of(resource.resource_type) not in ROWS for resource in call.request.resources):
@@ -53,7 +53,7 @@ async def describe_configs(call: HostCall[DescribeConfigsRequest]) -> DescribeCo
     return DescribeConfigsResponse(results=results)
 
 
-def describe(call: HostCall[DescribeConfigsRequest], resource: DescribeConfigsResource) -> DescribeConfigsResult:
+def describe(call: Call[DescribeConfigsRequest], resource: DescribeConfigsResource) -> DescribeConfigsResult:
     try:
         rows = ROWS[ResourceType.of(resource.resource_type)](call, resource.resource_name)
     except KafkaError as error:
@@ -80,14 +80,14 @@ def failed(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConf
     )
 
 
-def topic_rows(call: HostCall[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
+def topic_rows(call: Call[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
     names.validate(name)
     if call.host.image.topic(name) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
     return describe_topic(call.host.layers, call.host.image.topic_configs(name))
 
 
-def broker_rows(call: HostCall[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
+def broker_rows(call: Call[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
     node_id = call.host.config.node_id
     if not name:
         return describe_all_brokers(call.host.layers)
@@ -97,7 +97,7 @@ def broker_rows(call: HostCall[DescribeConfigsRequest], name: str) -> list[Descr
     return describe_broker(call.host.layers)
 
 
-def logger_rows(call: HostCall[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
+def logger_rows(call: Call[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
     node_id = call.host.config.node_id
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
@@ -114,20 +114,20 @@ def broker_id(name: str) -> int:
     return number
 
 
-def group_rows(call: HostCall[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
+def group_rows(call: Call[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
     own = call.host.image.configs(ConfigResource(ResourceType.GROUP, name))
     return describe_group(call.host.layers, own)
 
 
-def client_metrics_rows(call: HostCall[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
+def client_metrics_rows(call: Call[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
     return describe_client_metrics(call.host.image.configs(ConfigResource(ResourceType.CLIENT_METRICS, name)))
 
 
-ROWS: dict[ResourceType, Callable[[HostCall[DescribeConfigsRequest], str], list[DescribedConfig]]] = {
+ROWS: dict[ResourceType, Callable[[Call[DescribeConfigsRequest], str], list[DescribedConfig]]] = {
     ResourceType.TOPIC: topic_rows,
     ResourceType.BROKER: broker_rows,
     ResourceType.BROKER_LOGGER: logger_rows,
@@ -136,7 +136,7 @@ ROWS: dict[ResourceType, Callable[[HostCall[DescribeConfigsRequest], str], list[
 }
 
 
-def entry(call: HostCall[DescribeConfigsRequest], row: DescribedConfig) -> DescribeConfigsResourceResult:
+def entry(call: Call[DescribeConfigsRequest], row: DescribedConfig) -> DescribeConfigsResourceResult:
     """Returns a row as the response has it, without the value of a sensitive option."""
     synonyms = [
         DescribeConfigsSynonym(name=name, value=None if row.sensitive else value, source=source)

@@ -5,8 +5,8 @@ v1 adds fetch and caught-up times (KIP-836), v2 directory ids, the nodes and err
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api, Entries
-from broker.dispatch.call import HostCall
+from broker.dispatch.api import CONTROLLER, Api, Entries
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import DESCRIBE_CLUSTER
 from coordinator.cluster.topics.names import METADATA_TOPIC
@@ -29,7 +29,7 @@ NO_MESSAGE = ""
 NOT_HERE = "This server does not host this topic-partition."
 
 
-async def describe_quorum(call: HostCall[DescribeQuorumRequest]) -> DescribeQuorumResponse:
+async def describe_quorum(call: Call[DescribeQuorumRequest]) -> DescribeQuorumResponse:
     """Describes the metadata quorum. If a request names any other partition, or none, all its partitions get errors."""
     requested = call.request.topics
     if [
@@ -62,7 +62,7 @@ def unknown_topic(topic: TopicData) -> ResponseTopicData:
     return ResponseTopicData(topic_name=topic.topic_name, partitions=partitions)
 
 
-def describe(call: HostCall[DescribeQuorumRequest]) -> ResponsePartitionData:
+def describe(call: Call[DescribeQuorumRequest]) -> ResponsePartitionData:
     leader, now_ms = call.host.quorum.leader, call.now_ms
     key = leader.voter.key
     if not call.host.image.kraft_version:  # voters of the configuration have no directory (KIP-853)
@@ -94,6 +94,7 @@ API = Api(
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     describe_quorum,
+    answered_by=CONTROLLER,
     authorize=whole(DESCRIBE_CLUSTER),
     entries=(Entries("topics", "topics", Entries("partitions", "partitions")),),
 )

@@ -18,7 +18,7 @@ from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import OffsetDescription, describe_offset
 from coordinator.group.share.offsets import initialized_partitions
 from coordinator.share.key import ShareKey
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import KafkaError
 from protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -45,8 +45,7 @@ async def one_group(
     topics: list[DescribeShareGroupOffsetsResponseTopic] = []
     error = None
     try:
-        if not call.broker.share_groups.is_enabled:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        call.broker.share_groups.check_enabled()
         for name, topic_id, partitions in await topics_of(call, described_group):
             call.count(len(partitions))
             describe = partial(describe_partition, call, described_group.group_id, topic_id)
@@ -123,8 +122,8 @@ async def permitted_offsets(
         names = await call.permitted(DESCRIBE_TOPIC, (topic.topic_name for topic in answered.topics), quiet=True)
         answered.topics = [topic for topic in answered.topics if topic.topic_name in names]
         if not answered.error_code:
-            await add_rejections(call, answered, "topics", topics, denial(DESCRIBE_TOPIC), explains=True)
-    await add_rejections(call, response, "groups", denied, denial(DESCRIBE_GROUP), explains=True)
+            await add_rejections(call, answered, "topics", topics, denial(DESCRIBE_TOPIC))
+    await add_rejections(call, response, "groups", denied, denial(DESCRIBE_GROUP))
     response.groups = as_requested(requested, [*permitted, *denied], response.groups)
     return response
 
@@ -147,4 +146,5 @@ API = Api(
     entries=(
         Entries("groups", "groups", Entries("topics", "topics", Entries("partitions", "partitions"), key="topic_name")),
     ),
+    explains=True,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import DESCRIBE_CLUSTER
 from coordinator.cluster.security.scram_credentials import UserScramCredentials
@@ -14,7 +14,7 @@ from protocol.messages.describe_user_scram_credentials import (
 
 
 async def describe_user_scram_credentials(
-    call: HostCall[DescribeUserScramCredentialsRequest],
+    call: Call[DescribeUserScramCredentialsRequest],
 ) -> DescribeUserScramCredentialsResponse:
     credentials = UserScramCredentials(call.host.image, call.request)
     results = await call.turns().map(credentials.describe, credentials.users)

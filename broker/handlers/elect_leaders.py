@@ -5,10 +5,9 @@ v1 adds unclean elections, v2 is flexible. On a single node the leader is alread
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.by_controller import by_controller
+from broker.dispatch.api import CONTROLLER, Api
 from broker.dispatch.rules import whole
 from broker.request.authorisation import ALTER_CLUSTER
 from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
-API = Api(ElectLeadersRequest, ElectLeadersResponse, by_controller, authorize=whole(ALTER_CLUSTER))
+API = Api(ElectLeadersRequest, ElectLeadersResponse, answered_by=CONTROLLER, authorize=whole(ALTER_CLUSTER))

@@ -11,32 +11,28 @@ from broker.dispatch.api import Api
 from broker.dispatch.call import Call
 from broker.dispatch.rules import of_transaction, whole
 from broker.request.authorisation import WRITE_TRANSACTIONAL_ID
-from broker.shards.translations import seen_by_producer
+from broker.shards.translations import seen_by_producers
 from coordinator.transaction.transaction import V2, Producer
-from protocol.errors import KafkaError
 from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
-FIRST_FENCED_VERSION = 2
 FIRST_V2_VERSION = 5
 
 
 async def end_txn(call: Call[EndTxnRequest]) -> EndTxnResponse:
     request = call.request
-    speaks_v2 = call.version >= FIRST_V2_VERSION
-    try:
-        producer = await call.broker.transactions.end(
-            request.transactional_id,
-            Producer(request.producer_id, request.producer_epoch),
-            committed=request.committed,
-            client_version=V2 if speaks_v2 else 0,
-        )
-    except KafkaError as error:
-        return EndTxnResponse(
-            error_code=seen_by_producer(error.code, knows_fenced=call.version >= FIRST_FENCED_VERSION)
-        )
-    if not speaks_v2:
-        return EndTxnResponse(error_code=0)
+    producer = await call.broker.transactions.end(
+        request.transactional_id,
+        Producer(request.producer_id, request.producer_epoch),
+        committed=request.committed,
+        client_version=V2 if call.version >= FIRST_V2_VERSION else 0,
+    )
     return EndTxnResponse(error_code=0, producer_id=producer.producer_id, producer_epoch=producer.epoch)
 
 
-API = Api(EndTxnRequest, EndTxnResponse, end_txn, authorize=whole(WRITE_TRANSACTIONAL_ID, of_transaction))
+API = Api(
+    EndTxnRequest,
+    EndTxnResponse,
+    end_txn,
+    authorize=whole(WRITE_TRANSACTIONAL_ID, of_transaction),
+    translate=seen_by_producers(fenced_since=2),
+)

@@ -4,24 +4,15 @@ renewers may do this, over a connection that may request tokens. v2 is flexible.
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.by_controller import by_controller
-from broker.dispatch.call import HostCall
-from broker.dispatch.token_requests import change_rejection, rejecting_here
+from broker.dispatch.api import CONTROLLER, Api
+from broker.handlers.renew_delegation_token import change
 from broker.request.authorisation import PUBLIC
 from protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
-
-rejection = change_rejection(ExpireDelegationTokenResponse)
-
-
-async def expire_delegation_token(call: HostCall[ExpireDelegationTokenRequest]) -> object:
-    return rejection(call) or await by_controller(call)
-
 
 API = Api(
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
-    expire_delegation_token,
+    answered_by=CONTROLLER,
     authorize=PUBLIC,
-    here=rejecting_here(rejection),
+    here=change(ExpireDelegationTokenResponse),
 )

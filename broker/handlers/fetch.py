@@ -4,9 +4,9 @@ v0-1 read message sets v0 and v2-3 message sets v1: batches are down-converted f
 limit, v4 the isolation level (KIP-98), v5 log start offsets, v7 incremental sessions (KIP-227), v9 leader epochs
 (KIP-320), v10 zstd (KIP-110), v11 the client's rack (KIP-392), v12 is flexible and finds diverging logs (KIP-595), v13
 names topics by id (KIP-516), v15 moves the replica id into a tag (KIP-903), v16 returns the current leader (KIP-951),
-v17 and v18 serve replicas of the metadata log. Followers read to the log's end, and the
-leader learns their log end offsets by what they fetch. Consumers from v11 on are served by any replica, up to its high
-watermark, and replica.selector.class can send them to a replica in their rack.
+v17 and v18 serve replicas of the metadata log. Followers read to the log's end, and the leader learns their log end
+offsets by what they fetch. Consumers from v11 on are served by any replica, up to its high watermark, and
+replica.selector.class can send them to a replica in their rack.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from broker.fetch import wire
 from broker.fetch.fetch import Outcome, accept, serve
 from broker.fetch.fetches import Fetches
 from broker.fetch.in_turns import serve_in_turns
+from broker.fetch.message_sets import serve_messages
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import FIRST_BATCH_VERSION, FIRST_TOPIC_ID_VERSION, FetchingReplica, ParsedFetch, PartitionKey
-from broker.message_sets import serve_messages
 from broker.replica.replica import READ_TO_END
 from broker.replica.replicas import compact
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, inside
@@ -31,12 +31,13 @@ from broker.request.turns import batches
 from coordinator.replication.isr import NO_BROKER_EPOCH
 from protocol.errors import KafkaError
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
+from protocol.schema import since
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
     from broker.dispatch.broker import Broker
 
-FIRST_REPLICA_STATE_VERSION: Final = 15
+FIRST_REPLICA_STATE_VERSION: Final = since(FetchRequest, "replica_state")
 """Later versions have the replica id in a tagged field."""
 
 

@@ -19,15 +19,14 @@ from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 async def heartbeat(call: Call[HeartbeatRequest]) -> HeartbeatResponse:
     request = call.request
-    try:
-        check_group_id(request.group_id)
-        return await call.broker.groups.submit(request.group_id, requests.heartbeat, request, client_of(call))
-    except KafkaError as error:
-        return failed(error)
+    check_group_id(request.group_id)
+    return await call.broker.groups.submit(request.group_id, requests.heartbeat, request, client_of(call))
 
 
-def failed(error: KafkaError) -> HeartbeatResponse:
-    return HeartbeatResponse(error_code=translated(error.code, CLASSIC_HEARTBEATS))
-
-
-API = Api(HeartbeatRequest, HeartbeatResponse, heartbeat, authorize=whole(READ_GROUP, of_group))
+API = Api(
+    HeartbeatRequest,
+    HeartbeatResponse,
+    heartbeat,
+    authorize=whole(READ_GROUP, of_group),
+    translate=lambda error, _: KafkaError(translated(error.code, CLASSIC_HEARTBEATS)),
+)

@@ -10,23 +10,19 @@ from __future__ import annotations
 
 from broker.dispatch.api import Api, Handle
 from broker.dispatch.call import Call
-from broker.dispatch.rules import own
+from broker.dispatch.rules import denial, own, reject
 from broker.request.authorisation import IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
-from broker.shards.translations import seen_by_producer
+from broker.shards.translations import seen_by_producers
 from coordinator.transaction.transaction import NO_EPOCH, NO_PRODUCER_ID, Producer
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 FIRST_EPOCH = 0
-FIRST_FENCED_VERSION = 4
 
 
 async def init_producer_id(call: Call[InitProducerIdRequest]) -> InitProducerIdResponse:
     request = call.request
-    try:
-        producer = await producer_of(call, request.transactional_id, expected(request))
-    except KafkaError as error:
-        return failed(seen_by_producer(error.code, knows_fenced=call.version >= FIRST_FENCED_VERSION))
+    producer = await producer_of(call, request.transactional_id, expected(request))
     return InitProducerIdResponse(error_code=0, producer_id=producer.producer_id, producer_epoch=producer.epoch)
 
 
@@ -49,25 +45,19 @@ async def producer_of(
     )
 
 
-def failed(code: ErrorCode) -> InitProducerIdResponse:
-    return InitProducerIdResponse(error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)
-
-
-def refuse(_: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
-    return failed(error.code)
+def rejection(_: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=error.code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)
 
 
 async def permitted_producer(call: Call[InitProducerIdRequest], handle: Handle) -> object:
     """Authorizes the client for the transactional id; without an id, the client needs WRITE on any topic (KIP-679)."""
     transactional_id, authorizer = call.request.transactional_id, call.host.authorizer
     if transactional_id is not None:
-        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        may = call.may(WRITE_TRANSACTIONAL_ID, transactional_id)
+        requirement, may = WRITE_TRANSACTIONAL_ID, call.may(WRITE_TRANSACTIONAL_ID, transactional_id)
     else:
-        error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        may = call.may(IDEMPOTENT_WRITE_CLUSTER, quiet=True)
+        requirement, may = IDEMPOTENT_WRITE_CLUSTER, call.may(IDEMPOTENT_WRITE_CLUSTER, quiet=True)
         may = may or authorizer is None or authorizer.allows_some(call.context, *WRITE_TOPIC)
-    return await handle(call) if may else failed(error)
+    return await handle(call) if may else await reject(call, denial(requirement))
 
 
 API = Api(
@@ -75,5 +65,6 @@ API = Api(
     InitProducerIdResponse,
     init_producer_id,
     authorize=own(permitted_producer, WRITE_TRANSACTIONAL_ID, IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC),
-    refuse=refuse,
+    translate=seen_by_producers(fenced_since=4),
+    reject=rejection,
 )

@@ -16,9 +16,10 @@ from coordinator.group import requests
 from coordinator.group.classic.rebalance import join_refused
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.schema import nullable_since, since
 
-FIRST_REBALANCE_TIMEOUT_VERSION = 1
-FIRST_NULL_PROTOCOL_VERSION = 7
+FIRST_REBALANCE_TIMEOUT_VERSION = since(JoinGroupRequest, "rebalance_timeout_ms")
+FIRST_NULL_PROTOCOL_VERSION = nullable_since(JoinGroupResponse, "protocol_name")
 
 
 async def join_group(call: Call[JoinGroupRequest]) -> JoinGroupResponse:

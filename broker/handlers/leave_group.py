@@ -14,8 +14,9 @@ from broker.request.authorisation import READ_GROUP
 from coordinator.group import requests
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+from protocol.schema import since
 
-FIRST_BATCHED_VERSION = 3
+FIRST_BATCHED_VERSION = since(LeaveGroupRequest, "members")
 
 
 async def leave_group(call: Call[LeaveGroupRequest]) -> LeaveGroupResponse:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api, Entries
-from broker.dispatch.call import HostCall
+from broker.dispatch.api import CONTROLLER, Api, Entries
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import DESCRIBE_CLUSTER
 from coordinator.cluster.partitions import reassignments
@@ -14,7 +14,7 @@ from protocol.messages.list_partition_reassignments import (
 
 
 async def list_partition_reassignments(
-    call: HostCall[ListPartitionReassignmentsRequest],
+    call: Call[ListPartitionReassignmentsRequest],
 ) -> ListPartitionReassignmentsResponse:
     return reassignments.list_partition_reassignments(call.host.image, call.request)
 
@@ -23,6 +23,7 @@ API = Api(
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     list_partition_reassignments,
+    answered_by=CONTROLLER,
     authorize=whole(DESCRIBE_CLUSTER),
     entries=(Entries("topics", "topics"),),
 )

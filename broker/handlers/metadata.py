@@ -29,9 +29,10 @@ from protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from protocol.schema import nullable_since
 from protocol.types import NO_UUID, Uuid
 
-FIRST_NULL_FOR_ALL_VERSION = 1
+FIRST_NULL_FOR_ALL_VERSION = nullable_since(MetadataRequest, "topics")
 FIRST_ID_ONLY_VERSION = 12
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 NOT_CREATED: Mapping[str, ErrorCode] = {}
@@ -130,6 +131,7 @@ def unknown(code: ErrorCode, name: str | None, topic_id: Uuid = NO_UUID) -> Meta
 
 def describe(call: Call[MetadataRequest], topic: Topic) -> MetadataResponseTopic:
     image, listener = call.broker.image, call.context.listener
+    call.announce(len(topic.partitions))
     return MetadataResponseTopic(
         error_code=0,
         name=topic.name,

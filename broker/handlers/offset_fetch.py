@@ -30,12 +30,13 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from protocol.schema import nullable_since, since
 from protocol.types import NO_UUID
 
 ZOOKEEPER_VERSION = 0
-FIRST_NULL_FOR_ALL_VERSION = 2
-FIRST_BATCHED_VERSION = 8
-FIRST_TOPIC_ID_VERSION = 10
+FIRST_NULL_FOR_ALL_VERSION = nullable_since(OffsetFetchRequest, "topics")
+FIRST_BATCHED_VERSION = since(OffsetFetchRequest, "groups")
+FIRST_TOPIC_ID_VERSION = since(OffsetFetchRequestTopics, "topic_id")
 
 GroupOutcome = asyncio.Future[OffsetFetchResponseGroup] | KafkaError
 

@@ -3,8 +3,8 @@
 v0-2 carry message sets (v0, then v1 with timestamps), which are up-converted; v1 adds the throttle time, v2 the log
 append time, v3 batches v2 and the transactional id (KIP-98), v5 the log start offset, v7 allows zstd (KIP-110), v8
 per-record errors (KIP-467), v9 is flexible, v10 returns the current leader (KIP-951), v11 TRANSACTION_ABORTABLE, and
-v12 adds partitions to the transaction by writing to them (KIP-890), v13 names topics by id (KIP-516).
-With acks=0 nothing is answered; an error then closes the connection, which tells the producer that a request failed.
+v12 adds partitions to the transaction by writing to them (KIP-890), v13 names topics by id (KIP-516). With acks=0
+nothing is answered; an error then closes the connection, which tells the producer that a request failed.
 """
 
 from __future__ import annotations

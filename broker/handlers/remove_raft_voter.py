@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.api import CONTROLLER, Api
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import ALTER_CLUSTER
 from coordinator.quorum.voters import error_of_removed
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
 
-async def remove_raft_voter(call: HostCall[RemoveRaftVoterRequest]) -> RemoveRaftVoterResponse:
+async def remove_raft_voter(call: Call[RemoveRaftVoterRequest]) -> RemoveRaftVoterResponse:
     error = error_of_removed(call.host.quorum.leader.voter, call.request)
     return RemoveRaftVoterResponse(error_code=error.code, error_message=error.message)
 
 
-API = Api(RemoveRaftVoterRequest, RemoveRaftVoterResponse, remove_raft_voter, authorize=whole(ALTER_CLUSTER))
+API = Api(
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+    remove_raft_voter,
+    answered_by=CONTROLLER,
+    authorize=whole(ALTER_CLUSTER),
+)

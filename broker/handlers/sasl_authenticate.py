@@ -6,7 +6,7 @@ failed gets an error, which doesn't reveal the existing users, and is disconnect
 from __future__ import annotations
 
 from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.request.authorisation import PUBLIC
 from broker.security.authentication import Authentication, AuthenticationState
 from protocol.errors import ErrorCode
@@ -16,7 +16,7 @@ from protocol.sasl.exchange import SaslError
 ALREADY = "SaslAuthenticate request received after successful authentication"
 
 
-async def sasl_authenticate(call: HostCall[SaslAuthenticateRequest]) -> SaslAuthenticateResponse:
+async def sasl_authenticate(call: Call[SaslAuthenticateRequest]) -> SaslAuthenticateResponse:
     """Handles a message. After the last message the connection is authenticated as the user."""
     authentication = call.connection.authentication
     if not isinstance(authentication, Authentication) or authentication.state is not AuthenticationState.MESSAGES:

@@ -7,14 +7,14 @@ authenticated client may reauthenticate on this connection if its session expire
 from __future__ import annotations
 
 from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.request.authorisation import PUBLIC
 from broker.security.authentication import Authentication
 from protocol.errors import ErrorCode
 from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 
-async def sasl_handshake(call: HostCall[SaslHandshakeRequest]) -> SaslHandshakeResponse:
+async def sasl_handshake(call: Call[SaslHandshakeRequest]) -> SaslHandshakeResponse:
     """Answers with the listener's mechanisms; a client that chooses another mechanism gets an error, and is
     disconnected."""
     authentication = call.connection.authentication

@@ -9,8 +9,7 @@ from __future__ import annotations
 from broker.dispatch.api import Api
 from broker.dispatch.call import Call
 from broker.dispatch.rules import in_order, of_group, whole
-from broker.dispatch.share_access import OF_SESSION
-from broker.handlers.share_fetch import acknowledged, session_key
+from broker.handlers.share_fetch import OF_SESSION, acknowledged, session_key
 from broker.request.authorisation import READ_GROUP
 from broker.share.acknowledging import Acknowledging, by_topic, code_of, message_of
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey
@@ -26,13 +25,8 @@ from protocol.types import Uuid
 
 
 async def share_acknowledge(call: Call[ShareAcknowledgeRequest]) -> ShareAcknowledgeResponse:
-    try:
-        key = session_key(call)
-        advance_session(call, key)
-    except KafkaError as error:
-        return ShareAcknowledgeResponse(
-            error_code=error.code, error_message=error.message, responses=[], node_endpoints=[]
-        )
+    key = session_key(call)
+    advance_session(call, key)
     acknowledging = await acknowledged(call, key)
     await acknowledging.wait(call.turns())
     return await finish(call, key, acknowledging)
@@ -82,5 +76,6 @@ API = Api(
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
     share_acknowledge,
-    authorize=in_order(whole(READ_GROUP, of_group, explains=True), OF_SESSION),
+    authorize=in_order(whole(READ_GROUP, of_group), OF_SESSION),
+    explains=True,
 )

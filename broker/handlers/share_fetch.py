@@ -16,10 +16,9 @@ from broker.dispatch.api import Api
 from broker.dispatch.call import Call
 from broker.dispatch.parts import PART_ENTRIES
 from broker.dispatch.rules import in_order, of_group, whole
-from broker.dispatch.share_access import OF_SESSION, take_unreadable, unreadable
 from broker.fetch.request import FetchParams
 from broker.replica.replica import READ_COMMITTED, READ_UNCOMMITTED
-from broker.request.authorisation import READ_GROUP
+from broker.request.authorisation import READ_GROUP, READ_TOPIC, inside
 from broker.request.turns import ENTRIES, Turns, batches
 from broker.share.acknowledging import AcknowledgedBatch, AcknowledgeRules, Acknowledging, code_of, message_of
 from broker.share.fetching import PartitionAnswer, ShareFetching
@@ -38,6 +37,11 @@ from protocol.messages.share_fetch import (
 )
 from protocol.types import Uuid
 
+OF_SESSION: Final = inside("for each topic of the session", READ_TOPIC)
+"""The rule of the topics, which include the session's topics that the request doesn't name."""
+
+V = TypeVar("V")
+Q = TypeVar("Q")
 Acknowledges = TypeVar("Acknowledges", ShareFetchRequest, ShareAcknowledgeRequest)
 
 MAX_MEMBER_ID_LENGTH: Final = 36
@@ -52,20 +56,17 @@ NEW_LEADER: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCE
 
 
 async def share_fetch(call: Call[ShareFetchRequest]) -> ShareFetchResponse:
+    key = session_key(call)
+    if not key.group_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
+    check_renewal(call.request)
+    named_partitions = await named(call)
     try:
-        key = session_key(call)
-        if not key.group_id:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
-        check_renewal(call.request)
-        session = await open_session(call, key, await named(call))
+        session = await open_session(call, key, named_partitions)
     except KafkaError as error:
-        rejection = ShareFetchResponse(
-            error_code=error.code, error_message=error.message, acquisition_lock_timeout_ms=0, responses=[],
-            node_endpoints=[],
-        )  # fmt: skip
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             await pause(call.host.clock, call.request.max_wait_ms)  # the next attempt must not follow at once
-        return rejection
+        raise
     acknowledging = await acknowledged(call, key) if acknowledges(call.request) else Acknowledging()
     fetching = await begin_fetch(call, key, session)
     if fetching is not None:
@@ -86,8 +87,7 @@ async def gather(fetching: ShareFetching, acknowledging: Acknowledging, turns: T
 def session_key(call: Call[ShareFetchRequest] | Call[ShareAcknowledgeRequest]) -> SessionKey:
     """Returns the key of the request's session. Raises UNSUPPORTED_VERSION, INVALID_REQUEST."""
     request = call.request
-    if not call.broker.share_groups.is_enabled:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    call.broker.share_groups.check_enabled()
     if request.group_id is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
     return SessionKey(request.group_id, member_id_of(request.member_id))
@@ -226,6 +226,31 @@ def isolation(name: str) -> int:
     return READ_COMMITTED if name == "read_committed" else READ_UNCOMMITTED
 
 
+async def unreadable(call: Call[Q], partition_ids: Iterable[PartitionId]) -> dict[PartitionId, KafkaError]:
+    """Returns the partitions whose topics the client may not read, with the error of each. An unknown id gets a
+    different error elsewhere."""
+    if call.host.authorizer is None:
+        return {}
+    image = call.broker.image
+    named = list(partition_ids)  # a session may change between the turns
+    topics = await call.turns().map(lambda partition_id: image.topic_by_id(partition_id.topic_id), named)
+    readable = await call.permitted(READ_TOPIC, (topic.name for topic in topics if topic is not None))
+    error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return {
+        partition_id: error
+        for partition_id, topic in zip(named, topics, strict=True)
+        if topic is not None and topic.name not in readable
+    }
+
+
+async def take_unreadable(call: Call[Q], acknowledgements: dict[PartitionId, V]) -> dict[PartitionId, KafkaError]:
+    """Removes the acknowledgements of topics that the client may not read, and returns their errors."""
+    denied = await unreadable(call, acknowledgements)
+    for partition_id in denied:
+        del acknowledgements[partition_id]
+    return denied
+
+
 # The answer.
 
 
@@ -319,5 +344,6 @@ API = Api(
     ShareFetchRequest,
     ShareFetchResponse,
     share_fetch,
-    authorize=in_order(whole(READ_GROUP, of_group, explains=True), OF_SESSION),
+    authorize=in_order(whole(READ_GROUP, of_group), OF_SESSION),
+    explains=True,
 )

@@ -12,12 +12,12 @@ from typing import Final
 from broker.clock import pause
 from broker.dispatch.api import Api
 from broker.dispatch.call import Call
-from broker.dispatch.group_access import MEMBER
 from broker.dispatch.group_client import client_of
+from broker.handlers.consumer_group_heartbeat import MEMBER
 from broker.handlers.share_fetch import member_id_of
+from coordinator.group.modern.group import JOINING
 from coordinator.group.share.heartbeat import HeartbeatResult, heartbeat
-from coordinator.group.share.member import JOINING
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import KafkaError
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 MAX_WAIT_MS: Final = 2_000
@@ -32,19 +32,16 @@ meanwhile."""
 async def share_group_heartbeat(call: Call[ShareGroupHeartbeatRequest]) -> ShareGroupHeartbeatResponse:
     if call.request.member_epoch == JOINING:
         return await join(call)
-    try:
-        check(call)
-        return (await apply_heartbeat(call, call.request)).response
-    except KafkaError as error:
-        return failed(error)
+    check(call)
+    return (await apply_heartbeat(call, call.request)).response
 
 
 async def join(call: Call[ShareGroupHeartbeatRequest]) -> ShareGroupHeartbeatResponse:
     """Returns the answer to a member that joins, after more heartbeats on its behalf if its partitions have to wait."""
-    request, heartbeat_result = call.request, None
+    request = call.request
+    check(call)
+    heartbeat_result = await apply_heartbeat(call, request)
     try:
-        check(call)
-        heartbeat_result = await apply_heartbeat(call, request)
         for _ in range(MAX_HEARTBEATS):
             if has_partitions(heartbeat_result.response) or not await is_worth_waiting(call, heartbeat_result):
                 break
@@ -57,10 +54,9 @@ async def join(call: Call[ShareGroupHeartbeatRequest]) -> ShareGroupHeartbeatRes
                     subscribed_topic_names=request.subscribed_topic_names,  # so that the answer has the assignment
                 ),
             )
-    except KafkaError as error:
-        if heartbeat_result is None:
-            return failed(error)
-    return heartbeat_result.response  # the member has joined; the answer to its next heartbeat has the error
+    except KafkaError:
+        pass  # the member has joined; the answer to its next heartbeat has the error
+    return heartbeat_result.response
 
 
 async def apply_heartbeat(
@@ -90,8 +86,7 @@ async def is_worth_waiting(call: Call[ShareGroupHeartbeatRequest], heartbeat_res
 
 def check(call: Call[ShareGroupHeartbeatRequest]) -> None:
     """Raises UNSUPPORTED_VERSION, INVALID_REQUEST."""
-    if not call.broker.share_groups.is_enabled:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    call.broker.share_groups.check_enabled()
     member_id_of(call.request.member_id)
 
 
@@ -101,10 +96,6 @@ def initialize_later(call: Call[ShareGroupHeartbeatRequest], heartbeat_result: H
         call.broker.share_groups.initialize_later(heartbeat_result.initialize)
 
 
-def failed(error: KafkaError) -> ShareGroupHeartbeatResponse:
-    return ShareGroupHeartbeatResponse(
-        error_code=error.code, error_message=error.message, member_epoch=0, heartbeat_interval_ms=0
-    )
-
-
-API = Api(ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse, share_group_heartbeat, authorize=MEMBER)
+API = Api(
+    ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse, share_group_heartbeat, authorize=MEMBER, explains=True
+)

@@ -14,30 +14,18 @@ from broker.request.authorisation import READ_GROUP
 from coordinator.group import requests
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.schema import since
 
-FIRST_PROTOCOL_VERSION = 5
+FIRST_PROTOCOL_VERSION = since(SyncGroupRequest, "protocol_type")
 
 
 async def sync_group(call: Call[SyncGroupRequest]) -> SyncGroupResponse:
-    request = call.request
-    try:
-        check(call)
-        return await call.broker.groups.submit(request.group_id, requests.sync_group, request, client_of(call))
-    except KafkaError as error:
-        return failed(error)
-
-
-def check(call: Call[SyncGroupRequest]) -> None:
-    """Raises INVALID_GROUP_ID, INCONSISTENT_GROUP_PROTOCOL."""
     request = call.request
     named = request.protocol_type is not None and request.protocol_name is not None
     if call.version >= FIRST_PROTOCOL_VERSION and not named:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     check_group_id(request.group_id)
-
-
-def failed(error: KafkaError) -> SyncGroupResponse:
-    return SyncGroupResponse(error_code=error.code, assignment=b"")
+    return await call.broker.groups.submit(request.group_id, requests.sync_group, request, client_of(call))
 
 
 API = Api(SyncGroupRequest, SyncGroupResponse, sync_group, authorize=whole(READ_GROUP, of_group))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.by_controller import by_controller
+from broker.dispatch.api import CONTROLLER, Api
 from broker.dispatch.rules import whole
 from broker.request.authorisation import ALTER_CLUSTER
 from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
-API = Api(UnregisterBrokerRequest, UnregisterBrokerResponse, by_controller, authorize=whole(ALTER_CLUSTER))
+API = Api(UnregisterBrokerRequest, UnregisterBrokerResponse, answered_by=CONTROLLER, authorize=whole(ALTER_CLUSTER))

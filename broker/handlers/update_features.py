@@ -5,10 +5,9 @@ v1 adds validate-only and the kind of upgrade, v2 leaves out per-feature results
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.by_controller import by_controller
+from broker.dispatch.api import CONTROLLER, Api
 from broker.dispatch.rules import whole
 from broker.request.authorisation import ALTER_CLUSTER
 from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-API = Api(UpdateFeaturesRequest, UpdateFeaturesResponse, by_controller, authorize=whole(ALTER_CLUSTER))
+API = Api(UpdateFeaturesRequest, UpdateFeaturesResponse, answered_by=CONTROLLER, authorize=whole(ALTER_CLUSTER))

@@ -30,7 +30,7 @@ from storage.recovering.salvage import sound_batches
 TORN = ".torn"
 """The suffix of the file that keeps what was cut; Apache Kafka ignores it."""
 
-logger = get_logger("broker.metadata")
+logger = get_logger(__name__)
 
 
 class LostMetadata(KafkaError):

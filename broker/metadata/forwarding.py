@@ -11,7 +11,6 @@ from typing import Final
 
 from broker.metadata.controllers import Controllers
 from coordinator.cluster.requester import Requester
-from protocol.api_key import ApiKey
 from protocol.codec import encode
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
@@ -26,30 +25,6 @@ FORWARD_MS: Final = 60_000
 PRINCIPAL_VERSION: Final = 0
 CORRELATION_BYTES: Final = 4
 UNKNOWN_ADDRESS: Final = bytes(4)
-
-FORWARDED: Final = (
-    ApiKey.CREATE_TOPICS,
-    ApiKey.DELETE_TOPICS,
-    ApiKey.CREATE_PARTITIONS,
-    ApiKey.ALTER_CONFIGS,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS,
-    ApiKey.ELECT_LEADERS,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS,
-    ApiKey.UPDATE_FEATURES,
-    ApiKey.CREATE_ACLS,
-    ApiKey.DELETE_ACLS,
-    ApiKey.UNREGISTER_BROKER,
-    ApiKey.ALTER_CLIENT_QUOTAS,
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-    ApiKey.CREATE_DELEGATION_TOKEN,
-    ApiKey.RENEW_DELEGATION_TOKEN,
-    ApiKey.EXPIRE_DELEGATION_TOKEN,
-    ApiKey.DESCRIBE_QUORUM,
-    ApiKey.ADD_RAFT_VOTER,
-    ApiKey.REMOVE_RAFT_VOTER,
-)
-"""The APIs whose requests a broker forwards to the active controller."""
 
 
 def address_bytes(host: str) -> bytes:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
-from broker.clock import Clock, Timer, done_by
+from broker.clock import Clock, Monotonic, done_by
 from broker.logging import get_logger
 from broker.metadata.deciding import LongDecisions, is_long
 from broker.metadata.file_reads import FileReads
@@ -36,25 +37,12 @@ from protocol.types import Uuid
 
 KEY: Final[Hashable] = "cluster metadata"
 
-log = get_logger("broker.metadata")
+log = get_logger(__name__)
 
 R = TypeVar("R")
 
 OWN_STOP_MS: Final = 5_000
 """Longest time that the stop of this node waits for other brokers' heartbeats, which they send every two seconds."""
-
-
-class MonotonicClock:
-    """The clock of the controller's engine: sessions and duties don't depend on the time of day."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-
-    def now_ms(self) -> int:
-        return self._clock.monotonic_ms()
-
-    def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
-        return self._clock.call_after(max(when_ms - self.now_ms(), 0), then)
 
 
 def is_power_of_two(number: int) -> bool:
@@ -87,7 +75,7 @@ class LocalController:
         self._duties = Duties(options, configs, self._sessions, clock.now_ms)
         self._machine = ClusterMachine(loader.image, log, self._duties, self._decision_state, self)
         self._engine: Engine[NewBatch] = Engine(
-            MonotonicClock(clock),
+            Monotonic(clock),
             on_failure=lambda _, error: None,  # the log reports it
             on_fault=lambda _, error: loader.on_fault(error),
         )
@@ -154,18 +142,21 @@ class LocalController:
     ) -> object:
         """Returns the answer of a decision once all records that it depends on are committed. A thread makes a long
         decision, and applies many records. Raises NOT_CONTROLLER once this controller has renounced, FilesUnchecked."""
-        await self._long_decisions.over()
-        self._check_active()
         if not is_long:
-            try:
+            await self._long_decisions.over()
+            self._check_active()
+            with suppress(Lengthy):
                 return await self._engine.submit(KEY, partial(self._machine.decide, decision, configs))
-            except Lengthy as lengthy:
-                decided = lengthy.decided
-                decision = lambda _: decided  # noqa: E731
-        now_ms = self._clock.monotonic_ms()
-        encoded = await self._long_decisions.make(partial(self._machine.prepare, decision, configs, now_ms))
-        self._check_active()
-        return await self._engine.submit(KEY, lambda ticket, _: self._machine.result(encoded, ticket))
+        async with self._long_decisions.turn():
+            self._check_active()
+            self._engine.expire(KEY)  # the duties that came due during the decision before
+            now_ms = self._clock.monotonic_ms()
+            encoded = await self._long_decisions.make(partial(self._machine.prepare, decision, configs, now_ms))
+            self._check_active()
+            answered: asyncio.Future[object] = self._engine.submit(
+                KEY, lambda ticket, _: self._machine.result(encoded, ticket)
+            )
+        return await answered
 
     @property
     def is_busy(self) -> bool:

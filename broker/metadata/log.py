@@ -62,7 +62,7 @@ L = TypeVar("L", bound="MetadataLog")
 Listener = Callable[[MetadataBatch], Iterator[None] | None]
 """Called with a committed batch. Returns an iterator if it handles a large batch in slices."""
 
-logger = get_logger("broker.metadata")
+logger = get_logger(__name__)
 
 
 class Worker(Protocol):

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from enum import Enum
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
+from broker.clock import Clock, pause
+from broker.logging import get_logger
 from coordinator.cluster.brokers.features import SUPPORTED
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.formatting import Identity
 from coordinator.cluster.image import Image
 from coordinator.cluster.producer_ids import ProducerIdBlock
+from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
@@ -29,8 +33,23 @@ from protocol.types import TopicPartition, Uuid
 from storage.checkpoint import read_clean_shutdown
 from storage.disk import Disk
 
+if TYPE_CHECKING:
+    from protocol.messages import allocate_producer_ids as allocations
+    from protocol.messages import assign_replicas_to_dirs as assignments
+else:  # with the first request of its kind
+    allocations = lazy("protocol.messages.allocate_producer_ids")
+    assignments = lazy("protocol.messages.assign_replicas_to_dirs")
+
 UNKNOWN_EPOCH = -1
 """The broker epoch of a broker that is not registered, or whose last stop left no marker."""
+
+LEAVING: Final = Backoff(initial_ms=50, max_ms=2_000)
+"""The pause between heartbeats that request a shutdown."""
+
+LEAVE_MS: Final = 5 * 60 * 1000
+"""Time in which a controller that answers must move the leaders to other brokers, as in Kafka's brokers."""
+
+logger = get_logger("broker.metadata")
 
 
 class NodeState(Enum):
@@ -64,7 +83,7 @@ class Node:
     for example of an unmounted disk, and the disk may come back with all its logs.
     """
 
-    def __init__(self, incarnation: Incarnation, controller: Controller, image: Image) -> None:
+    def __init__(self, incarnation: Incarnation, controller: Controller, image: Image, clock: Clock) -> None:
         self.incarnation = incarnation
         self.node_id = incarnation.node_id
         self.identity = identity = incarnation.identity
@@ -78,6 +97,7 @@ class Node:
         """The epoch that the controller assigned to this registration; clean-shutdown markers have it."""
         self._controller = controller
         self._image = image
+        self._clock = clock
         self._offline: list[Uuid] = []
 
     def directory_of(self, directory_id: Uuid | None) -> str | None:
@@ -137,14 +157,20 @@ class Node:
         self.state = NodeState.RUNNING
 
     async def leave(self) -> None:
-        """Performs a controlled shutdown: hands over the partitions that this broker leads, and is fenced. Raises
-        KafkaError.
+        """Performs a controlled shutdown: hands over the partitions that this broker leads, and is fenced. Gives up if
+        the controller lets it lead some for LEAVE_MS. Raises KafkaError.
         """
         if self.broker_epoch == UNKNOWN_EPOCH:
             return
         self.state = NodeState.PENDING_CONTROLLED_SHUTDOWN
+        deadline_ms, answers = self._clock.monotonic_ms() + LEAVE_MS, 0
         while not (await self._heartbeat(want_shut_down=True)).should_shut_down:
-            pass  # the last partitions were handed over at this moment
+            if self._clock.monotonic_ms() >= deadline_ms:
+                logger.warning("the controller did not complete this broker's controlled shutdown", node=self.node_id)
+                break
+            if answers:  # the first answer may have handed over the last leaders
+                await pause(self._clock, LEAVING.delay_ms(answers))
+            answers += 1
         self.state = NodeState.SHUTTING_DOWN
 
     async def directory_failed(self, path: str) -> None:
@@ -167,34 +193,27 @@ class Node:
 
     async def assign_directories(self, placements: Iterable[tuple[TopicPartition, Uuid]]) -> None:
         """Reports the log directories of replicas. Raises KafkaError."""
-        from protocol.messages.assign_replicas_to_dirs import (
-            AssignReplicasToDirsRequest,
-            AssignReplicasToDirsResponse,
-            DirectoryData,
-            PartitionData,
-            TopicData,
-        )
-
-        directories: dict[Uuid, dict[Uuid, list[PartitionData]]] = {}
+        directories: dict[Uuid, dict[Uuid, list[assignments.PartitionData]]] = {}
         for (name, index), directory_id in placements:
             topic = self._image.topic(name)
             if topic is not None:
                 partitions = directories.setdefault(directory_id, {}).setdefault(topic.topic_id, [])
-                partitions.append(PartitionData(partition_index=index))
-        request = AssignReplicasToDirsRequest(
+                partitions.append(assignments.PartitionData(partition_index=index))
+        request = assignments.AssignReplicasToDirsRequest(
             broker_id=self.node_id,
             broker_epoch=self.broker_epoch,
             directories=[
-                DirectoryData(
+                assignments.DirectoryData(
                     id=directory_id,
                     topics=[
-                        TopicData(topic_id=topic_id, partitions=partitions) for topic_id, partitions in topics.items()
+                        assignments.TopicData(topic_id=topic_id, partitions=partitions)
+                        for topic_id, partitions in topics.items()
                     ],
                 )
                 for directory_id, topics in directories.items()
             ],
         )
-        await self._controller.submit(request, AssignReplicasToDirsResponse)
+        await self._controller.submit(request, assignments.AssignReplicasToDirsResponse)
 
     def placed(self, name: TopicPartition, log_dir: str) -> None:
         """Records the log directory of a new replica for which the controller has chosen none. Does nothing here,
@@ -207,10 +226,8 @@ class Node:
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
         """Returns a new block of producer ids for this broker. Raises KafkaError."""
-        from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-
-        request = AllocateProducerIdsRequest(broker_id=self.node_id, broker_epoch=self.broker_epoch)
-        response = await self._controller.submit(request, AllocateProducerIdsResponse)
+        request = allocations.AllocateProducerIdsRequest(broker_id=self.node_id, broker_epoch=self.broker_epoch)
+        response = await self._controller.submit(request, allocations.AllocateProducerIdsResponse)
         return ProducerIdBlock(response.producer_id_start, response.producer_id_len)
 
 

@@ -47,7 +47,7 @@ NEVER_MS: Final = -1
 
 T = TypeVar("T")
 
-log = get_logger("broker.metadata")
+log = get_logger(__name__)
 
 
 class Threads(Protocol):

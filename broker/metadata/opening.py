@@ -43,7 +43,7 @@ from storage.config import LogConfig
 from storage.disk import Disk
 from storage.meta_properties import read_meta_properties
 
-logger = get_logger("broker.metadata")
+logger = get_logger(__name__)
 
 NO_CHANNEL = PeerTraffic()
 """The traffic of a node that leads the log, and so fetches it from no other node: always zero."""
@@ -185,7 +185,7 @@ def open_metadata(
         on_fault=on_fault,
     )
     incarnation = begin_incarnation(settings, identity, lambda: random_uuid(random_bytes), disk)
-    return Metadata(cluster, Node(incarnation, cluster.controller, cluster.image), led_log)
+    return Metadata(cluster, Node(incarnation, cluster.controller, cluster.image, clock), led_log)
 
 
 def open_controller(

@@ -24,7 +24,7 @@ BACKOFF: Final = Backoff(initial_ms=100, max_ms=10_000)
 Placement: TypeAlias = tuple[TopicPartition, Uuid]
 """A replica, and the id of its log directory."""
 
-log = get_logger("broker.metadata")
+log = get_logger(__name__)
 
 
 class Placements:

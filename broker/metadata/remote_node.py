@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from broker.clock import Clock, done_by, pause
 from broker.logging import get_logger
-from broker.metadata.node import UNKNOWN_EPOCH, Incarnation, Node, NodeState
+from broker.metadata.node import LEAVE_MS, LEAVING, UNKNOWN_EPOCH, Incarnation, Node, NodeState
 from broker.metadata.placements import Placements
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.controller import Controller
@@ -31,19 +31,13 @@ from protocol.types import TopicPartition, Uuid
 SOON_MS: Final = 10
 """Time to the next heartbeat while the broker catches up, so that a start with little to do is quick."""
 
-LEAVING: Final = Backoff(initial_ms=50, max_ms=2_000)
-"""The pause between heartbeats that request a shutdown."""
-
-LEAVE_MS: Final = 5 * 60 * 1000
-"""Time in which a controller that answers must move the leaders to other brokers, as in Kafka's brokers."""
-
 FIRST_WITH_DIRECTORIES: Final = 17
 """The level of metadata.version, 3.7-IV2, from which registrations have log directories (KIP-858)."""
 
 FATAL: Final = frozenset({ErrorCode.INCONSISTENT_CLUSTER_ID})
 """Errors of a registration that no retry can mend: this broker belongs to another cluster."""
 
-log = get_logger("broker.metadata")
+log = get_logger(__name__)
 
 
 class LifecycleTimes(NamedTuple):
@@ -76,9 +70,8 @@ class RemoteNode(Node):
         """`draw` returns random numbers from 0 up to 1; `on_failure` is called once, if heartbeats can no longer be
         sent.
         """
-        super().__init__(incarnation, controller, image)
+        super().__init__(incarnation, controller, image, clock)
         self._on_failure = on_failure
-        self._clock = clock
         self._draw = draw
         self._times = times
         self._backoff = Backoff(initial_ms=100, max_ms=max(times.session_ms, 100), jitter=0.02)

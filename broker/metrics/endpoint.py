@@ -28,7 +28,7 @@ NOT_STARTED: Final = "starting"
 
 MS_PER_S: Final = 1000
 
-logger = get_logger("broker.metrics")
+logger = get_logger(__name__)
 
 
 class MetricsEndpoint:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from broker.dispatch.broker import Broker
+from broker.shards.high_watermarks import high_watermarks
 from client.errors import PeerError
 from protocol.errors import KafkaError, ProtocolError
 from protocol.types import TopicPartition
@@ -58,11 +59,11 @@ class EndsElsewhere:
         return task
 
     async def _ask(self, leader_id: int, names: list[TopicPartition]) -> Ends:
-        leaders, ends = self._broker.share_groups.other_leaders(), dict[TopicPartition, int]()
+        ends: dict[TopicPartition, int] = {}
         for start in range(0, len(names), AT_ONCE):
             batch = names[start : start + AT_ONCE]
             try:
-                answers = await leaders.high_watermarks(leader_id, batch)
+                answers = await high_watermarks(self._broker.anywhere, leader_id, batch)
             except (PeerError, ProtocolError, KafkaError):
                 break  # the broker is gone, or no longer leads: the next scrape asks the new leader
             ends.update((name, end) for name, end in zip(batch, answers, strict=True) if isinstance(end, int))

@@ -17,7 +17,7 @@ NS_PER_S: Final = 1_000_000_000
 HELD_UP_MS: Final = 1_000
 """Minimum length of a logged pause of the event loop, because clients have to wait during it."""
 
-logger = get_logger("broker.metrics")
+logger = get_logger(__name__)
 
 
 class LoopWatch:

@@ -35,7 +35,7 @@ ANSWER_WITHIN_MS: Final = 10_000
 Page: TypeAlias = "Callable[[HttpRequest], Awaitable[HttpResponse]]"
 Body: TypeAlias = "Sequence[bytes]"
 
-logger = get_logger("broker.metrics")
+logger = get_logger(__name__)
 
 
 class MetricsServer:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.produce import writing
+from broker.produce import wire, writing
 from broker.produce.request import FIRST_TOPIC_ID_VERSION, NO_RECORDS, ParsedProduce, ProducedPartition, ProducedTopic
 from broker.produce.rules import RecordsRejected, batch_of, entry_error, is_transactional
 from broker.replica.replicas import compact
@@ -23,12 +23,13 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from protocol.schema import since
 
 if TYPE_CHECKING:
     from broker.dispatch.broker import Broker
     from broker.request.context import Context
 
-FIRST_LEADER_VERSION = 10
+FIRST_LEADER_VERSION = since(PartitionProduceResponse, "current_leader")
 
 
 def parsed(request: ProduceRequest, version: int) -> ParsedProduce:
@@ -92,8 +93,9 @@ def response(broker: Broker, context: Context, request: ParsedProduce) -> object
     thread encodes."""
     if context.is_large:
         return begin(response_in_turns(broker, context, request))
-    if request.first_error == ErrorCode.NONE and request.version >= writing.FIRST_VERSION:
-        return writing.encoded(context.correlation_id, request)
+    if request.first_error == ErrorCode.NONE and request.version >= wire.FIRST_VERSION:
+        throttle_ms = 0 if broker.quotas is None else broker.quotas.record(context)
+        return writing.encoded(context.correlation_id, throttle_ms, request)
     message = ProduceResponse(responses=[answered(broker, request, topic) for topic in request.topics])
     return message if request.version < FIRST_LEADER_VERSION else with_leaders(broker, context, message, request)
 

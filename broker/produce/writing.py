@@ -5,20 +5,14 @@ Source of the layout: protocol/messages/produce.py, whose codec is the oracle.
 
 from __future__ import annotations
 
-from typing import Final
-
 from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
 
 from broker.fetch.writing import finish_frame, write_uvarint
 from broker.produce.request import ParsedProduce
 from protocol.types import Buffer
 
-FIRST_VERSION: Final = 9
-END: Final = bytes(5)
-"""Throttle time, no tags."""
 
-
-def encoded(correlation_id: int, request: ParsedProduce) -> list[Buffer]:
+def encoded(correlation_id: int, throttle_ms: int, request: ParsedProduce) -> list[Buffer]:
     """Returns the frame of the response."""
     writer = BytesWriter()
     write_i32_be(writer, 0)  # the size, once it is known
@@ -37,5 +31,6 @@ def encoded(correlation_id: int, request: ParsedProduce) -> list[Buffer]:
             writer.append(1)  # no record errors
             write_i16_be(writer, 0)  # no message, no tags
         writer.append(0)  # no tags
-    writer.write(END)
+    write_i32_be(writer, throttle_ms)
+    writer.append(0)  # no tags
     return finish_frame(writer, [])

@@ -39,7 +39,7 @@ from storage.config import LogConfig
 from storage.log import Log
 from storage.logs import Logs
 
-logger = get_logger("broker.replica")
+logger = get_logger(__name__)
 
 
 def differs_in_one_character(topic_id: Uuid | None, other: Uuid) -> bool:

@@ -24,7 +24,7 @@ from storage.logs import Logs
 ROOM_BYTES = 16 << 20
 """Free space of a volume that counts as enough. With less, the next append could fill it."""
 
-logger = get_logger("broker.disks")
+logger = get_logger(__name__)
 
 
 class DiskFailures:

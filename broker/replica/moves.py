@@ -21,7 +21,7 @@ from storage.logs import Logs
 THROTTLED_MS: Final = 100
 """Pause of a move that exceeds its throttle, before it checks again."""
 
-logger = get_logger("broker.moves")
+logger = get_logger(__name__)
 
 
 class Moves:

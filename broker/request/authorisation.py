@@ -57,32 +57,23 @@ class AuthorizationRule:
     """The authorization of an API's requests: each row of the table of APIs has one."""
 
     requirements: tuple[Requirement, ...]
-    """The operations that a client needs to be authorised for."""
+    """The operations that a client must be authorized for."""
     how: str
     """The rule in words, for the documentation."""
     answer: Callable[[Any, Any], Coroutine[Any, Any, Any]] | None = None
-    """(call, its handler) → the response; the handler answers the parts that the client is authorised for. None if
+    """(call, its handler) → the response; the handler answers the parts that the client is authorized for. None if
     there is nothing to check before the handler."""
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.requirements)) or "nothing"
-
-    def before(self, handle: Callable[[Any], Coroutine[Any, Any, Any]]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
-        """Returns the handler with the rule before it."""
-        answer = self.answer
-        return handle if answer is None else lambda call: answer(call, handle)
 
 
 PUBLIC: Final = AuthorizationRule((), "no authorization")
 """No permission: any client may send the request, before authentication too."""
 
 
-NO_RULE: Final = AuthorizationRule((), "")
-"""The placeholder of a row without a rule. The row isn't served."""
-
-
 def inside(how: str, *requirements: Requirement) -> AuthorizationRule:
-    """Returns the rule of an API whose handler checks the requirements itself, with `HostCall.may`; `how` describes the
+    """Returns the rule of an API whose handler checks the requirements itself, with `Call.may`; `how` describes the
     check."""
     return AuthorizationRule(requirements, how)
 

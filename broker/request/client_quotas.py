@@ -10,22 +10,18 @@ Source: Kafka's ClientQuotaManager and ClientRequestQuotaManager.
 
 from __future__ import annotations
 
-import struct
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from broker.clock import Clock
 from broker.request.context import AnswerBuffers, Context
-from broker.request.interceptors import Interceptors
-from broker.request.request_times import FETCH_FOLLOWER
 from coordinator.cluster.changes import Delta, QuotaChanged
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.security.mutation_quota import MUTATIONS
 from coordinator.cluster.security.quota_limits import QuotaLimits, Scope
 from coordinator.rate import Rate
 from protocol.api_key import ApiKey
-from protocol.types import Buffer
 
 PRODUCED, FETCHED, TIME = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
 KINDS: Final = (PRODUCED, FETCHED, TIME)
@@ -52,10 +48,6 @@ EXEMPT: Final = frozenset(
 """Requests without a quota: those that brokers send each other, and those that clients send before they are
 authenticated.
 """
-
-INT32: Final = struct.Struct(">i")
-NO_THROTTLE: Final = bytes(4)
-MAX_INT32: Final = 0x7FFFFFFF
 
 
 class RatesByScope:
@@ -94,7 +86,7 @@ class RatesByScope:
             self._rates[limit.scope].take_back(value)
 
     def largest(self, context: Context) -> float | None:
-        """Returns the most that a client may use in one request: the limit over all windows but one."""
+        """Returns the maximum that a client may use in one request: the limit over all windows but one."""
         limit = self.limits.find(context.principal.name, context.client_id or "")
         return None if limit is None else limit.value * (self._samples - 1) * self._window_ms / 1000
 
@@ -109,26 +101,21 @@ class ClientQuotas:
     def __init__(
         self,
         loader: MetadataLoader,
-        interceptors: Interceptors,
         clock: Clock,
         samples: int,
         window_ms: int,
-        position_of: Callable[[int, int], int | None],
         on_change: Callable[[ClientQuotas], None],
     ) -> None:
-        """`position_of` returns the position of the throttle time in an API's answer, by key and version; `on_change`
-        is called when quotas are set or removed.
-        """
+        """`on_change` is called when quotas are set or removed."""
         self._image = loader.image
-        self._interceptors = interceptors
         self._clock = clock
         self._samples = samples
         self._window_ms = window_ms
-        self._position_of = position_of
         self._on_change = on_change
         self._rates: dict[str, RatesByScope] = {}
         self._addresses: Mapping[str | None, float] = {}
-        self._is_on = False
+        self.is_on = False
+        """True if the requests of any client are limited."""
         loader.subscribe(self._changed)
         self._set()
 
@@ -144,10 +131,7 @@ class ClientQuotas:
                 rates.keep_rates(self._rates[kind])
             self._rates[kind] = rates
         self._addresses = quotas.address_limits(CONNECTIONS)
-        is_on = any(self._has(kind) for kind in KINDS) or bool(quotas.limits(MUTATIONS))
-        if is_on != self._is_on:
-            self._is_on = is_on
-            (self._interceptors.add if is_on else self._interceptors.remove)(self.answered)
+        self.is_on = any(self._has(kind) for kind in KINDS) or bool(quotas.limits(MUTATIONS))
         self._on_change(self)
 
     def _has(self, kind: str) -> bool:
@@ -190,44 +174,20 @@ class ClientQuotas:
         throttle_ms = self._rates[TIME].record(context, max(worked_ns, 0) * PERCENT_PER_NS, now_ms)
         return min(throttle_ms, self._window_ms)
 
-    def answered(self, context: Context, answer: AnswerBuffers) -> AnswerBuffers:
-        """Throttles the client of an answer if the client is beyond its quota."""
+    def record(self, context: Context, *, is_answered: bool = True) -> int:
+        """Records a request before its answer is encoded, and returns the throttle time of its client. A consumer's
+        Fetch is recorded by `fetched`."""
         key = context.key
-        if key in EXEMPT or context.counted_as == FETCH_FOLLOWER:
-            return answer
-        if key != ApiKey.FETCH:
-            now_ms = self._clock.monotonic_ms()
-            by_bytes = self._rates[PRODUCED].record(context, context.size_bytes, now_ms) if key == ApiKey.PRODUCE else 0
-            by_time = 0 if answer is None else self._time_throttle_ms(context, now_ms)
-            context.throttle_ms = max(context.throttle_ms, by_bytes, by_time)
-        if not context.throttle_ms:
-            return answer
+        if key == ApiKey.FETCH or key in EXEMPT:
+            return context.throttle_ms
+        now_ms = self._clock.monotonic_ms()
+        by_bytes = self._rates[PRODUCED].record(context, context.size_bytes, now_ms) if key == ApiKey.PRODUCE else 0
+        by_time = self._time_throttle_ms(context, now_ms) if is_answered else 0
+        context.throttle_ms = max(context.throttle_ms, by_bytes, by_time)
+        return context.throttle_ms
+
+
+def pause_throttled(context: Context, _: AnswerBuffers) -> None:
+    """Pauses the connection of a client that is beyond a quota. Its answer, which has the throttle time, is sent."""
+    if context.throttle_ms:
         context.connection.throttle(context.throttle_ms)
-        if answer is None:
-            return None
-        if key == ApiKey.PRODUCE:
-            return with_throttle_last(context, answer)
-        position = self._position_of(key, context.version)
-        return answer if position is None else [patched(answer[0], position, context.throttle_ms), *answer[1:]]
-
-
-FIRST_FLEXIBLE_PRODUCE: Final = 9
-FIRST_THROTTLED_PRODUCE: Final = 1
-
-
-def patched(buffer: Buffer, at: int, value: int) -> bytes:
-    """Returns a copy of the buffer with the integer `value` at position `at`."""
-    copy = bytearray(buffer)
-    INT32.pack_into(copy, at, min(value, MAX_INT32))
-    return bytes(copy)
-
-
-def with_throttle_last(context: Context, answer: list[Buffer]) -> list[Buffer]:
-    """Returns a Produce answer with the throttle time at its end. An answer that ends with the endpoints of leaders is
-    returned unchanged.
-    """
-    tags = 1 if context.version >= FIRST_FLEXIBLE_PRODUCE else 0
-    last = bytes(answer[-1])
-    if context.version < FIRST_THROTTLED_PRODUCE or not last.endswith(NO_THROTTLE + bytes(tags)):
-        return answer
-    return [*answer[:-1], patched(last, len(last) - INT32.size - tags, context.throttle_ms)]

@@ -13,8 +13,8 @@ from typing import TypeAlias
 from broker.request.context import AnswerBuffers, Context
 from broker.request.request_times import RequestTimes
 
-Interceptor: TypeAlias = Callable[[Context, AnswerBuffers], AnswerBuffers]
-"""(context, answer) → the answer to send; nearly always the same answer."""
+Interceptor: TypeAlias = Callable[[Context, AnswerBuffers], None]
+"""Sees an answer, encoded."""
 
 
 class Interceptors:
@@ -30,13 +30,9 @@ class Interceptors:
         """Adds an interceptor, which sees every later answer."""
         self._interceptors = (*self._interceptors, interceptor)
 
-    def remove(self, interceptor: Interceptor) -> None:
-        """Removes an interceptor, which sees no later answer."""
-        self._interceptors = tuple(added for added in self._interceptors if added != interceptor)
-
     def finish(self, context: Context, answer: AnswerBuffers) -> AnswerBuffers:
-        """Returns the answer to send, after the interceptors."""
+        """Returns the answer, after the interceptors."""
         self.times.answered(context)
         for interceptor in self._interceptors:
-            answer = interceptor(context, answer)
+            interceptor(context, answer)
         return answer

@@ -7,12 +7,12 @@ org.apache.kafka.server.purgatory.DelayedOperation, without a purgatory of its o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Protocol, TypeAlias
 
 from broker.replica.partition import Partition
 from broker.replica.waiter import Waiter
-from broker.request.context import Context
+from broker.request.context import AnswerBuffers, Context
 from broker.request.eager import Waiting
 from protocol.errors import ProtocolError
 from protocol.types import Buffer
@@ -64,7 +64,7 @@ class Parked(Waiter):
             partition.add_waiter(self)
 
     def try_complete(self, *, is_last: bool) -> Answer:
-        """Returns the answer, or the request itself to keep waiting, which the last attempt must not return."""
+        """Returns the answer, or the request itself to keep waiting. The last attempt must return the answer."""
         return self
 
     def wake(self) -> None:
@@ -74,8 +74,7 @@ class Parked(Waiter):
 
     def expire(self) -> None:
         """Completes the request with what is available, because its time is over. If its connection doesn't await the
-        answer yet, it completes as soon as it does.
-        """
+        answer yet, the request completes when the connection does."""
         self.is_late = True
         self._complete(True)
 
@@ -112,17 +111,18 @@ class Parked(Waiter):
 class ResponseEncoder(Protocol):
     """Encodes responses of one API."""
 
-    def encode(self, context: Context, response: object) -> list[Buffer]:
-        """Returns the frame of a response."""
+    def encode(self, context: Context, response: object) -> AnswerBuffers:
+        """Returns the frame of a response, with its client's throttle time."""
 
-    async def encode_later(self, context: Context, response: object) -> list[Buffer]:
+    async def encode_later(self, context: Context, response: object) -> AnswerBuffers:
         """Returns the frame of a response; a thread makes it if it is large."""
 
     def failed(self, context: Context, request: object, error: Exception) -> object:
-        """Returns the response that rejects a request whose handler raised."""
+        """Returns the response that rejects a request whose handler raised; the request is None if its body is no
+        longer available."""
 
-    def failure(self, context: Context, error: Exception) -> object:
-        """Returns the response to a parked request that raised an error; its body is no longer available."""
+    async def failed_later(self, context: Context, request: object, error: Exception) -> object:
+        """Returns the response that rejects a request; a thread makes it if it is large."""
 
 
 class ParkedCall(Parked):
@@ -139,9 +139,8 @@ class ParkedCall(Parked):
         self._encoder = encoder
 
     def try_respond(self, *, is_last: bool) -> object | None:
-        """Returns the response, or a coroutine that makes it; None to keep waiting, which the last attempt must not
-        return.
-        """
+        """Returns the response, or a coroutine that makes it; None to keep waiting. The last attempt must not return
+        None."""
 
     def try_complete(self, *, is_last: bool) -> Answer:
         encoder = self._encoder
@@ -151,7 +150,7 @@ class ParkedCall(Parked):
         except ProtocolError:
             raise
         except Exception as error:
-            response = encoder.failure(self.context, error)
+            response = encoder.failed(self.context, None, error)
         if response is None:
             return self
         if isinstance(response, Waiting):
@@ -160,7 +159,7 @@ class ParkedCall(Parked):
 
 
 async def answer_later(
-    encoder: ResponseEncoder, context: Context, request: object, response: Waiting[object]
+    encoder: ResponseEncoder, context: Context, request: object, response: Awaitable[object]
 ) -> Answer:
     """Awaits the rest of a handler and returns its answer after the interceptors, or the parked request that it
     returned. `request` is None if its body is no longer available.
@@ -170,11 +169,11 @@ async def answer_later(
     except ProtocolError:
         raise
     except Exception as error:
-        result = encoder.failed(context, request, error)
+        result = await encoder.failed_later(context, request, error)
     if isinstance(result, ParkedCall):
         result.bind(encoder)
         return result
-    return context.finish(None if result is None else await encoder.encode_later(context, result))
+    return context.finish(await encoder.encode_later(context, result))
 
 
 class Running:

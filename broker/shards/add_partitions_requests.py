@@ -1,17 +1,14 @@
-"""Sends AddPartitionsToTxn to the broker that coordinates a transactional id, for producers that write here (KIP-890).
+"""AddPartitionsToTxn to the broker that coordinates a transactional id, for producers that write here (KIP-890).
 
 Source: AddPartitionsToTxnManager.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from broker.shards.batcher import Batcher
-from broker.shards.marker_requests import Codes
-from broker.shards.neighbours import Neighbours
+from broker.shards.anywhere import Packing
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -25,6 +22,10 @@ if TYPE_CHECKING:  # imported with the first request: a node that is alone sends
     from coordinator.transaction.transaction import Producer
 
 
+Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
+"""Each partition's error, NONE if it is part of the transaction."""
+
+
 class PartitionQuery(NamedTuple):
     """Partitions here that a producer writes to, in a transaction of the transactional id."""
 
@@ -35,33 +36,20 @@ class PartitionQuery(NamedTuple):
     """True to ask whether the partitions are part of the transaction; False to add them."""
 
 
-class AddPartitionsRequests:
-    """Batches queries to other brokers, by broker and transactional id."""
+def packed(batch: Sequence[PartitionQuery]) -> AddPartitionsToTxnRequest:
+    """Returns the queries as AddPartitionsToTxn encodes them."""
+    return AddPartitionsToTxnRequest(transactions=[transaction_of(query) for query in batch])
 
-    def __init__(self, neighbours: Neighbours) -> None:
-        self._neighbours = neighbours
-        self._batcher: Batcher[int, PartitionQuery, Codes] = Batcher("partitions of transactions", self._send)
 
-    def submit(self, coordinator_id: int, query: PartitionQuery) -> asyncio.Future[Codes]:
-        """Returns the future of the partitions' codes; it raises KafkaError if the broker didn't answer, or rejected
-        the request as a whole."""
-        return self._batcher.submit(coordinator_id, query.transactional_id, query)
-
-    def stop(self) -> None:
-        """Sends no more requests."""
-        self._batcher.stop()
-        self._neighbours.stop()
-
-    async def _send(self, coordinator_id: int, batch: Sequence[PartitionQuery]) -> list[Codes]:
-        request = AddPartitionsToTxnRequest(transactions=[transaction_of(query) for query in batch])
-        response = await self._neighbours.send(coordinator_id, request, AddPartitionsToTxnResponse)
-        if response.error_code:
-            raise rejection(error_code(response.error_code))
-        if not response.results_by_transaction:
-            message = f"broker {coordinator_id} does not support AddPartitionsToTxn v4, which verifies partitions"
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
-        codes = by_transaction(response)
-        return [codes_of(query, codes.get(query.transactional_id, {})) for query in batch]
+def unpacked(batch: Sequence[PartitionQuery], response: AddPartitionsToTxnResponse) -> list[Codes]:
+    """Returns the codes of each query's partitions. Raises KafkaError if the broker rejected all of the request."""
+    if response.error_code:
+        raise rejection(error_code(response.error_code))
+    if not response.results_by_transaction:
+        message = "the coordinator's broker does not support AddPartitionsToTxn v4, which verifies partitions"
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+    codes = by_transaction(response)
+    return [codes_of(query, codes.get(query.transactional_id, {})) for query in batch]
 
 
 def rejection(code: ErrorCode) -> KafkaError:
@@ -100,3 +88,8 @@ def codes_of(query: PartitionQuery, answered: Codes) -> Codes:
     """Returns the codes of these partitions. A partition that is missing in the answer gets NETWORK_EXCEPTION, after
     which the producer tries again: it isn't known to be part of the transaction."""
     return {name: answered.get(name, ErrorCode.NETWORK_EXCEPTION) for name in query.names}
+
+
+ADD_PARTITIONS: Final = Packing(
+    "add-partitions-to-txn", packed, AddPartitionsToTxnResponse, unpacked, lambda query: query.transactional_id
+)

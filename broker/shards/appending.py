@@ -2,30 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.replica.waits import committed
 from broker.shards.environment import Environment
-from protocol.types import TopicPartition
+from client.errors import PeerError
+from protocol.errors import KafkaError, ProtocolError, error_code
+from protocol.lazy import lazy
+from protocol.types import TopicPartition, Uuid
 
 if TYPE_CHECKING:
-    from broker.shards.other_leaders import OtherLeaders
+    from broker.shards import anywhere
+    from protocol.messages import produce
+else:  # with the first leader elsewhere
+    anywhere = lazy("broker.shards.anywhere")
+    produce = lazy("protocol.messages.produce")
+
+PURPOSE: Final = "dead-letters"
+"""Connections of their own, because a batch may take long to commit."""
+
+ALL: Final = -1
 
 
-async def append_at_leader(
-    environment: Environment,
-    other_leaders: Callable[[], OtherLeaders],
-    target: TopicPartition,
-    encoded: bytearray,
-    now_ms: int,
-) -> None:
+async def append_at_leader(environment: Environment, target: TopicPartition, encoded: bytearray, now_ms: int) -> None:
     """Appends a batch, and returns once it is committed. Raises KafkaError."""
     leader_id = environment.leader_elsewhere(target)
     topic = environment.image.topic(target.topic)
     if leader_id is not None and topic is not None:
-        await other_leaders().produce(leader_id, target, topic.topic_id, encoded)
+        await append_elsewhere(environment, leader_id, target, topic.topic_id, encoded)
         return
     partition = environment.replicas.leader(*target)
     appended = partition.append(memoryview(encoded), now_ms, for_all=True)
     await committed(partition, appended.last_offset + 1, environment.config.request_timeout_ms)
+
+
+async def append_elsewhere(
+    environment: Environment, leader_id: int, target: TopicPartition, topic_id: Uuid, encoded: bytearray
+) -> None:
+    """Has another broker append a batch, and returns once it is committed. Raises KafkaError."""
+    data = produce.TopicProduceData(
+        name=target.topic,
+        topic_id=topic_id,
+        partition_data=[produce.PartitionProduceData(index=target.partition, records=encoded)],
+    )
+    request = produce.ProduceRequest(acks=ALL, timeout_ms=environment.config.request_timeout_ms, topic_data=[data])
+    try:
+        response = await environment.anywhere().send(leader_id, PURPOSE, request, produce.ProduceResponse)
+    except (PeerError, ProtocolError) as error:
+        raise anywhere.as_kafka_error(error) from error
+    for topic in response.responses:
+        for partition in topic.partition_responses:
+            if partition.error_code:
+                raise KafkaError(error_code(partition.error_code), partition.error_message or None)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.live import LiveConfig
 from broker.replica.replicas import Replicas
 from broker.replica.topics import TopicCreator
-from broker.shards.neighbours import Neighbours
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.topics.topic import NO_LEADER
 from protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from broker.shards.anywhere import Anywhere
 
 
 class Environment(NamedTuple):
@@ -25,8 +27,8 @@ class Environment(NamedTuple):
     loader: MetadataLoader
     replicas: Replicas
     topics: TopicCreator
-    neighbours: Callable[[str], Neighbours]
-    """Returns separate connections to the other brokers, for a purpose."""
+    anywhere: Callable[[], Anywhere]
+    """Returns the client for partitions that other brokers lead, made at its first use."""
 
     @property
     def config(self) -> BrokerConfig:

@@ -26,7 +26,7 @@ from coordinator.engine.machine import Machine, Serde
 from coordinator.engine.result import Result, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import java_hash
-from protocol.types import Buffer
+from protocol.types import Buffer, TopicPartition
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -36,7 +36,7 @@ E = TypeVar("E", bound=Sized)
 LOAD_AGAIN_MS = 1_000
 """Pause after a failed write: a full disk or missing replicas take time to recover."""
 
-logger = get_logger("broker.coordinators")
+logger = get_logger(__name__)
 
 
 class InternalTopic(NamedTuple):
@@ -155,6 +155,12 @@ class Coordinator(Generic[S, R]):
     def partition_of(self, key: str) -> int:
         """Returns the partition that a key belongs to, by the absolute value of its Java hash code."""
         return abs(java_hash(key)) % self.partition_count
+
+    def elsewhere(self, index: int) -> int | None:
+        """Returns the other broker that leads a partition; None if its shard is here, or it has no leader."""
+        if index in self.shards:
+            return None
+        return self.environment.leader_elsewhere(TopicPartition(self.topic.name, index))
 
     async def leader_of(self, key: str) -> int:
         """Returns the broker that coordinates the key; creates the topic if it doesn't exist. Raises

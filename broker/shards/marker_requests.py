@@ -1,17 +1,15 @@
-"""Sends WriteTxnMarkers to the leaders of transactions' partitions, with many transactions' markers in one request.
+"""WriteTxnMarkers to the leaders of transactions' partitions, with many transactions' markers in one message.
 
 Source: TransactionMarkerChannelManager and TransactionMarkerRequestCompletionHandler.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.shards.batcher import Batcher
-from broker.shards.neighbours import Neighbours
-from protocol.errors import ErrorCode, error_code
+from broker.shards.anywhere import Packing
+from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -21,68 +19,62 @@ from protocol.messages.write_txn_markers import (
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:  # imported with the first request: a node that is alone sends none
-    from coordinator.transaction.markers import Markers
-
-Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
-"""Each partition's error, NONE if it has its marker."""
+    from coordinator.group.records import EndTransaction
 
 
-class DueMarkers(NamedTuple):
-    """A transaction's markers for partitions that one other broker leads."""
+class MarkerRequest(NamedTuple):
+    """A transaction's marker for a partition that another broker leads."""
 
-    markers: Markers
-    coordinator_epoch: int
-
-
-class MarkerRequests:
-    """Batches markers to other brokers, by broker and producer."""
-
-    def __init__(self, neighbours: Neighbours) -> None:
-        self._neighbours = neighbours
-        self._batcher: Batcher[int, DueMarkers, Codes] = Batcher("transaction markers", self._send)
-
-    def submit(self, broker_id: int, due: DueMarkers) -> asyncio.Future[Codes]:
-        """Returns the future of the partitions' codes; it raises KafkaError if the broker didn't answer."""
-        return self._batcher.submit(broker_id, due.markers.producer_id, due)
-
-    def stop(self) -> None:
-        """Sends no more requests."""
-        self._batcher.stop()
-        self._neighbours.stop()
-
-    async def _send(self, broker_id: int, batch: Sequence[DueMarkers]) -> list[Codes]:
-        request = WriteTxnMarkersRequest(markers=[writable(due) for due in batch])
-        codes = by_producer(await self._neighbours.send(broker_id, request, WriteTxnMarkersResponse))
-        return [codes_of(due.markers, codes.get(due.markers.producer_id, {})) for due in batch]
+    record: EndTransaction
+    transaction_version: int
+    name: TopicPartition
 
 
-def writable(due: DueMarkers) -> WritableTxnMarker:
-    """Returns the markers as WriteTxnMarkers encodes them."""
-    markers, coordinator_epoch = due
-    topics: dict[str, list[int]] = {}
-    for topic, partition in markers.partitions:
+class MarkerKey(NamedTuple):
+    """The key of a marker's answer."""
+
+    producer_id: int
+    name: TopicPartition
+
+
+def key_of(due: MarkerRequest) -> MarkerKey:
+    return MarkerKey(due.record.producer_id, due.name)
+
+
+def packed(batch: Sequence[MarkerRequest]) -> WriteTxnMarkersRequest:
+    """Returns the markers as WriteTxnMarkers encodes them: the partitions of a transaction together."""
+    transactions: dict[tuple[EndTransaction, int], dict[str, list[int]]] = {}
+    for record, transaction_version, (topic, partition) in batch:
+        topics = transactions.setdefault((record, transaction_version), {})
         topics.setdefault(topic, []).append(partition)
-    return WritableTxnMarker(
-        producer_id=markers.producer_id,
-        producer_epoch=markers.epoch,
-        transaction_result=markers.committed,
-        topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()],
-        coordinator_epoch=coordinator_epoch,
-        transaction_version=markers.transaction_version,
+    return WriteTxnMarkersRequest(
+        markers=[
+            WritableTxnMarker(
+                producer_id=record.producer_id,
+                producer_epoch=record.producer_epoch,
+                transaction_result=record.committed,
+                topics=[
+                    WritableTxnMarkerTopic(name=name, partition_indexes=indexes) for name, indexes in topics.items()
+                ],
+                coordinator_epoch=record.coordinator_epoch,
+                transaction_version=transaction_version,
+            )
+            for (record, transaction_version), topics in transactions.items()
+        ]
     )
 
 
-def by_producer(response: WriteTxnMarkersResponse) -> dict[int, dict[TopicPartition, ErrorCode]]:
-    """Returns the codes of a response by producer id."""
-    codes: dict[int, dict[TopicPartition, ErrorCode]] = {}
-    for result in response.markers:
-        of_producer = codes.setdefault(result.producer_id, {})
-        for topic in result.topics:
-            for partition in topic.partitions:
-                of_producer[TopicPartition(topic.name, partition.partition_index)] = error_code(partition.error_code)
-    return codes
+def unpacked(batch: Sequence[MarkerRequest], response: WriteTxnMarkersResponse) -> list[KafkaError | None]:
+    """Returns None for each partition that has its marker, otherwise its error; UNKNOWN_SERVER_ERROR for a partition
+    that is missing in the response."""
+    codes = {
+        MarkerKey(result.producer_id, TopicPartition(topic.name, partition.partition_index)): partition.error_code
+        for result in response.markers
+        for topic in result.topics
+        for partition in topic.partitions
+    }
+    answers = (error_code(codes.get(key_of(due), ErrorCode.UNKNOWN_SERVER_ERROR)) for due in batch)
+    return [None if code is ErrorCode.NONE else KafkaError(code) for code in answers]
 
 
-def codes_of(markers: Markers, answered: Codes) -> Codes:
-    """Returns the codes of these markers; partitions that are missing in the response get UNKNOWN_SERVER_ERROR."""
-    return {name: answered.get(name, ErrorCode.UNKNOWN_SERVER_ERROR) for name in markers.partitions}
+MARKERS: Final = Packing("txn-marker-sender", packed, WriteTxnMarkersResponse, unpacked, key_of)

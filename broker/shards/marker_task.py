@@ -6,15 +6,15 @@ Source: TransactionMarkerChannelManager, and the errors of TransactionMarkerRequ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from broker.clock import pause
 from broker.logging import get_logger
-from broker.shards.batcher import as_kafka_error
+from broker.shards.anywhere import as_kafka_error
 from broker.shards.environment import Environment
-from broker.shards.marker_requests import Codes, DueMarkers, MarkerRequests
-from broker.shards.markers import MarkerWriter, marker_of
+from broker.shards.marker_requests import MARKERS, MarkerRequest
+from broker.shards.markers import Marker, MarkerWriter, marker_of
 from coordinator.engine.result import Ticket
 from coordinator.group.records import EndTransaction
 from coordinator.transaction.settings import RETRY_MS
@@ -33,14 +33,7 @@ OVER: Final = frozenset(
 """Errors of a partition that no longer needs the marker: a newer epoch of the producer has ended the transaction there,
 as when an administrator aborts it; or no transaction can have been written to it."""
 
-logger = get_logger("broker.transactions")
-
-
-class WaitingMarkers(NamedTuple):
-    """Partitions whose markers are in flight, and the awaitable of their codes, which may raise KafkaError."""
-
-    names: tuple[TopicPartition, ...]
-    codes: Awaitable[Codes]
+logger = get_logger(__name__)
 
 
 class Submit(Protocol):
@@ -63,13 +56,10 @@ class ShardSeat(NamedTuple):
 class MarkerTask:
     """Writes the markers of one shard, until the shard is unloaded."""
 
-    def __init__(
-        self, seat: ShardSeat, environment: Environment, writer: MarkerWriter, requests: MarkerRequests
-    ) -> None:
+    def __init__(self, seat: ShardSeat, environment: Environment, writer: MarkerWriter) -> None:
         self._seat = seat
         self._environment = environment
         self._writer = writer
-        self._requests = requests
         self._under_way: set[str] = set()
         self._reports: set[asyncio.Task[None]] = set()
         self._problems: dict[tuple[str, TopicPartition], ErrorCode] = {}
@@ -113,44 +103,45 @@ class MarkerTask:
         self._reports.add(task)
         task.add_done_callback(self._reports.discard)
 
-    def _begin(self, markers: Markers) -> tuple[dict[TopicPartition, ErrorCode], list[WaitingMarkers]]:
+    def _begin(self, markers: Markers) -> tuple[dict[TopicPartition, ErrorCode], dict[TopicPartition, Awaitable[None]]]:
         """Appends a transaction's markers to its partitions here, and sends those for other brokers. Returns the codes
         that are known already, and the markers to wait for."""
         epoch = self._seat.coordinator_epoch
         record = EndTransaction(markers.producer_id, markers.epoch, markers.committed, epoch)
         marker = marker_of(record, markers.transaction_version, self._environment.clock.now_ms())
         codes: dict[TopicPartition, ErrorCode] = {}
-        waiting: list[WaitingMarkers] = []
-        elsewhere: dict[int, list[TopicPartition]] = {}
+        waiting: dict[TopicPartition, Awaitable[None]] = {}
         for name in markers.partitions:
             try:
-                wait = self._writer.begin(name, marker)
-            except KafkaError as error:
-                leader = self._environment.leader_elsewhere(name)
-                if leader is None:
-                    codes[name] = error.code
-                else:
-                    elsewhere.setdefault(leader, []).append(name)
-            except Exception:  # the partition will be tried again
-                logger.exception("marker not written", transactional_id=markers.transactional_id, partition=str(name))
-                codes[name] = ErrorCode.UNKNOWN_SERVER_ERROR
+                wait = self._begin_one(name, marker)
+            except Exception as error:
+                codes[name] = self._code_of(markers, name, error)
             else:
                 if wait is None:
                     codes[name] = ErrorCode.NONE
                 else:
-                    waiting.append(WaitingMarkers((name,), committed(name, wait)))
-        for leader, names in elsewhere.items():
-            due = DueMarkers(markers._replace(partitions=tuple(names)), epoch)
-            waiting.append(WaitingMarkers(due.markers.partitions, self._requests.submit(leader, due)))
+                    waiting[name] = wait
         return codes, waiting
 
+    def _begin_one(self, name: TopicPartition, marker: Marker) -> Awaitable[None] | None:
+        """Appends or sends a marker. Returns what ends once it is committed; None if it is already. Both raise
+        KafkaError."""
+        leader_id = self._environment.leader_elsewhere(name)
+        if leader_id is None:
+            return self._writer.begin(name, marker)
+        request = MarkerRequest(marker.record, marker.transaction_version, name)
+        return self._environment.anywhere().submit(leader_id, MARKERS, request)
+
     async def _report(
-        self, markers: Markers, codes: dict[TopicPartition, ErrorCode], waiting: list[WaitingMarkers]
+        self,
+        markers: Markers,
+        codes: dict[TopicPartition, ErrorCode],
+        waiting: Mapping[TopicPartition, Awaitable[None]],
     ) -> None:
         """Reports markers to the shard once they are committed; meanwhile other transactions continue."""
-        results = await asyncio.gather(*(waits.codes for waits in waiting), return_exceptions=True)
-        for waits, result in zip(waiting, results, strict=True):
-            codes.update(result if isinstance(result, Mapping) else self._all_failed(markers, waits.names, result))
+        results = await asyncio.gather(*waiting.values(), return_exceptions=True)
+        for name, result in zip(waiting, results, strict=True):
+            codes[name] = ErrorCode.NONE if result is None else self._code_of(markers, name, result)
         written = self._settled(markers, codes)
         if written is None:
             return
@@ -171,14 +162,17 @@ class MarkerTask:
     def _submit_written(self, done: Written) -> asyncio.Future[None]:
         return self._seat.submit(lambda shard, ticket, now_ms: shard.markers_written(done, ticket, now_ms))
 
-    def _all_failed(self, markers: Markers, names: Iterable[TopicPartition], error: BaseException) -> Codes:
+    def _code_of(self, markers: Markers, name: TopicPartition, error: BaseException) -> ErrorCode:
+        """Returns the code of a marker that wasn't written, and will be tried again."""
         if not isinstance(error, Exception):
             raise error
-        if not isinstance(error, KafkaError):  # the partitions will be tried again
-            logger.error("markers not written", transactional_id=markers.transactional_id, exc_info=error)
-        return dict.fromkeys(names, as_kafka_error(error).code)
+        if not isinstance(error, KafkaError):
+            logger.error(
+                "marker not written", transactional_id=markers.transactional_id, partition=str(name), exc_info=error
+            )
+        return as_kafka_error(error).code
 
-    def _settled(self, markers: Markers, codes: Codes) -> list[TopicPartition] | None:
+    def _settled(self, markers: Markers, codes: Mapping[TopicPartition, ErrorCode]) -> list[TopicPartition] | None:
         """Returns the partitions that have their marker, or no longer need it; the others are tried again. None if a
         partition knows a newer coordinator: this coordinator is outdated and ends no transaction."""
         transactional_id = markers.transactional_id
@@ -200,12 +194,3 @@ class MarkerTask:
     def _is_over(self, name: TopicPartition, code: ErrorCode) -> bool:
         """True if the transaction has ended in the partition without the marker, or the partition is deleted."""
         return code in OVER or self._environment.image.partition(name) is None
-
-
-async def committed(name: TopicPartition, wait: Coroutine[Any, Any, None]) -> Codes:
-    """Returns the partition's code once its marker is committed, or can't be."""
-    try:
-        await wait
-    except KafkaError as error:
-        return {name: error.code}
-    return {name: ErrorCode.NONE}

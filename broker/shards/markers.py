@@ -23,7 +23,7 @@ from protocol.types import TopicPartition
 if TYPE_CHECKING:
     from coordinator.group.records import EndTransaction
 
-logger = get_logger("broker.transactions")
+logger = get_logger(__name__)
 
 
 class Marker(NamedTuple):

@@ -24,7 +24,7 @@ Submit: TypeAlias = Callable[[str, Decide, Matched, Client], Awaitable[None]]
 THREADS = 1
 """One group after another, so that a burst of joins doesn't block the event loop."""
 
-logger = get_logger("broker.groups")
+logger = get_logger(__name__)
 
 
 class PatternMatcher:

@@ -19,13 +19,18 @@ from coordinator.cluster.changes import Delta, PartitionCreated, TopicDeleted
 from coordinator.engine.result import Ticket
 from coordinator.share.settings import ShareSettings
 from protocol.errors import KafkaError
+from protocol.lazy import lazy
 from protocol.records.compression import Compression
-from protocol.types import TopicPartition, Uuid
+from protocol.types import Uuid
 
-if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
+if TYPE_CHECKING:
+    from coordinator.share import records, shard
     from coordinator.share.key import ShareKey
     from coordinator.share.records import EncodedShareRecord, ShareRecord, ShareResult
     from coordinator.share.shard import ShareShard
+else:  # with the first shard
+    records = lazy("coordinator.share.records")
+    shard = lazy("coordinator.share.shard")
 
 A = TypeVar("A")
 Decide: TypeAlias = "Callable[[ShareShard, Ticket[A], int], ShareResult]"
@@ -35,7 +40,7 @@ WRITE_AT_ONCE = -1
 """Value of share.coordinator.append.linger.ms that adapts to the load: here it writes at once, because an
 acknowledgement waits for its record, and gathering small records costs more than it saves."""
 
-logger = get_logger("broker.shares")
+logger = get_logger(__name__)
 
 
 def topic_of(environment: Environment) -> InternalTopic:
@@ -103,14 +108,6 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
         wait. Raises KafkaError as clients see it."""
         return self.submit_at(self.index_of(key), decide)
 
-    def coordinated_elsewhere(self, key: ShareKey) -> int | None:
-        """Returns the other broker that coordinates the share partition; None if its shard is here, or it has no
-        coordinator."""
-        index = self.index_of(key)
-        if index in self.shards:
-            return None
-        return self.environment.leader_elsewhere(TopicPartition(self.topic.name, index))
-
     async def ensure_topic(self, key: ShareKey) -> None:
         """Creates the state topic if it doesn't exist. Raises COORDINATOR_NOT_AVAILABLE."""
         await self.leader_of(key.coordinator_key)
@@ -118,8 +115,6 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
     # Shards
 
     def _make(self, partition: Partition) -> ShardParts[ShareShard, ShareRecord, EncodedShareRecord]:
-        from coordinator.share import records, shard
-
         live_config = self.environment.live_config
         states = shard.ShareShard(self.settings, self.environment.image)
         serde = records.ShareSerde(

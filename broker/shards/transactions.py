@@ -20,14 +20,19 @@ from coordinator.cluster.producer_ids import ProducerIdPool
 from coordinator.engine.result import Ticket
 from coordinator.transaction.settings import TransactionSettings
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
 from protocol.types import TopicPartition
 
-if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
-    from broker.shards.add_partitions_requests import AddPartitionsRequests, PartitionQuery
-    from broker.shards.marker_requests import Codes, MarkerRequests
+if TYPE_CHECKING:
+    from broker.shards import marker_task
+    from coordinator.transaction import records, shard
     from coordinator.transaction.records import Batch, TransactionRecord
     from coordinator.transaction.shard import TransactionResult, TransactionShard
     from coordinator.transaction.transaction import Producer, Transaction
+else:  # with the first shard
+    marker_task = lazy("broker.shards.marker_task")
+    records = lazy("coordinator.transaction.records")
+    shard = lazy("coordinator.transaction.shard")
 
 A = TypeVar("A")
 Decide: TypeAlias = "Callable[[TransactionShard, Ticket[A], int], TransactionResult]"
@@ -67,15 +72,7 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
         super().__init__(environment, topic_of(environment), self._make, None, self._write_timeout_ms)
         self._producer_ids = producer_ids
         self._marker_writer = marker_writer
-        self._marker_requests: MarkerRequests | None = None
-        self._add_partitions_requests: AddPartitionsRequests | None = None
         self._settings: tuple[BrokerConfig, TransactionSettings] | None = None
-
-    def stop(self) -> None:
-        super().stop()
-        for requests in (self._marker_requests, self._add_partitions_requests):
-            if requests is not None:
-                requests.stop()
 
     def _write_timeout_ms(self, records: Sequence[TransactionRecord]) -> int:
         """Returns the time that a producer waits for its coordinator's log: its transaction timeout."""
@@ -119,24 +116,6 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
             lambda shard, ticket, _: shard.verify_partitions(transactional_id, producer, names, ticket),
         )
 
-    def coordinated_elsewhere(self, transactional_id: str) -> int | None:
-        """Returns the other broker that coordinates the id; None if its shard is here, or it has no coordinator."""
-        index = self.partition_of(transactional_id)
-        if index in self.shards:
-            return None
-        return self.environment.leader_elsewhere(TopicPartition(self.topic.name, index))
-
-    def ask_elsewhere(self, coordinator_id: int, query: PartitionQuery) -> asyncio.Future[Codes]:
-        """Asks the other broker that coordinates an id to add partitions to its transaction, or to verify them.
-
-        The future raises KafkaError if that broker didn't answer.
-        """
-        if self._add_partitions_requests is None:
-            from broker.shards.add_partitions_requests import AddPartitionsRequests
-
-            self._add_partitions_requests = AddPartitionsRequests(self.environment.neighbours("add-partitions-to-txn"))
-        return self._add_partitions_requests.submit(coordinator_id, query)
-
     async def end(self, transactional_id: str, producer: Producer, *, committed: bool, client_version: int) -> Producer:
         """Decides EndTxn. Raises KafkaError."""
         await self._producer_ids.stock()
@@ -172,8 +151,6 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
     # Shards
 
     def _make(self, partition: Partition) -> ShardParts[TransactionShard, TransactionRecord, Batch]:
-        from coordinator.transaction import records, shard
-
         transactions = shard.TransactionShard(
             shard.TransactionEnvironment(self.settings, self.transaction_version, self._new_producer_id)
         )
@@ -206,12 +183,8 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
 
     async def _write_markers(self, partition: Partition, shard: TransactionShard) -> None:
         """Writes the markers of a shard's transactions as they are decided, until the shard is unloaded."""
-        from broker.shards import marker_requests, marker_task
-
-        if self._marker_requests is None:
-            self._marker_requests = marker_requests.MarkerRequests(self.environment.neighbours("txn-marker-sender"))
         index = partition.name.partition
         seat = marker_task.ShardSeat(
             partition.leader_epoch, partial(self.submit_at, index), lambda: self.shards.get(index) is shard
         )
-        await marker_task.MarkerTask(seat, self.environment, self._marker_writer, self._marker_requests).run()
+        await marker_task.MarkerTask(seat, self.environment, self._marker_writer).run()

@@ -6,7 +6,7 @@ in its audience's table is sent unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from coordinator.engine.errors import Rejection
@@ -94,10 +94,14 @@ def seen_by_client(error: KafkaError) -> KafkaError:
     return error.detached() if code is None else KafkaError(code)
 
 
-def seen_by_producer(code: ErrorCode, *, knows_fenced: bool) -> ErrorCode:
-    """Returns the code that a producer gets for a transaction coordinator's code, in a version with PRODUCER_FENCED or
-    not."""
-    return code if knows_fenced else translated(code, PRODUCERS_BEFORE_KIP_588)
+def seen_by_producers(fenced_since: int) -> Callable[[KafkaError, int], KafkaError]:
+    """Returns the translation of a transaction coordinator's errors, (error, version) → the error that a producer gets:
+    PRODUCER_FENCED since the version `fenced_since`."""
+
+    def seen(error: KafkaError, version: int) -> KafkaError:
+        return error if version >= fenced_since else KafkaError(translated(error.code, PRODUCERS_BEFORE_KIP_588))
+
+    return seen
 
 
 def seen_by_share_member(error: KafkaError) -> KafkaError:

@@ -9,8 +9,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker.shards.high_watermarks import high_watermark
 from broker.shards.translations import seen_by_client
 from broker.share.initializing import initialize
+from broker.share.state_operations import DeleteState, ReadSummary
 from coordinator.group.share.initialization import Initialize
 from coordinator.group.share.offsets import Deletion, begin_delete_all, deleted
 from coordinator.group.share.topics import Partitions
@@ -38,7 +40,7 @@ class OffsetDescription(NamedTuple):
 async def describe_offset(groups: ShareGroups, key: ShareKey) -> OffsetDescription:
     """Returns a share partition's start offset, leader epoch and lag, or the error of its state."""
     try:
-        state = await groups.persister.summary(key)
+        state = await groups.persister.submit(ReadSummary(key))
     except KafkaError as error:
         return OffsetDescription(error=seen_by_client(error))
     try:
@@ -55,16 +57,8 @@ async def lag(groups: ShareGroups, key: ShareKey, state: Summary) -> int:
     topic = groups.environment.replicas.name_of(key.topic_id)
     if topic is None:
         return UNKNOWN_LAG
-    end = await high_watermark(groups, TopicPartition(topic, key.partition))
+    end = await high_watermark(groups.environment, TopicPartition(topic, key.partition))
     return end - state.start_offset - state.delivery_complete_count
-
-
-async def high_watermark(groups: ShareGroups, name: TopicPartition) -> int:
-    """Returns a partition's high watermark from its leader. Raises KafkaError."""
-    leader_id = groups.environment.leader_elsewhere(name)
-    if leader_id is not None:
-        return await groups.other_leaders().high_watermark(leader_id, name)
-    return groups.environment.replicas.leader(*name).high_watermark
 
 
 async def alter(groups: ShareGroups, initialization: Initialize) -> Mapping[ShareKey, KafkaError]:
@@ -81,7 +75,7 @@ async def delete_state(groups: ShareGroups, group_id: str, partitions: Partition
         return {}
     groups.forget_group(group_id)
     keys = [ShareKey(group_id, topic_id, index) for topic_id, indexes in partitions.items() for index in indexes]
-    results = await asyncio.gather(*map(groups.persister.delete, keys), return_exceptions=True)
+    results = await asyncio.gather(*(groups.persister.submit(DeleteState(key)) for key in keys), return_exceptions=True)
     failed: dict[Uuid, KafkaError] = {}
     for key, result in zip(keys, results, strict=True):
         if isinstance(result, KafkaError):

@@ -12,7 +12,7 @@ Source: Kafka's ShareGroupDLQStateManager, ShareGroupDLQValidator (KIP-1191).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -33,7 +33,6 @@ from protocol.records.record import Record, read_records
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.shards.other_leaders import OtherLeaders
     from coordinator.share_partition.run import Run
 
 ATTEMPTS: Final = 5
@@ -52,7 +51,7 @@ QUEUE_CONFIGS: Final = {"errors.deadletterqueue.group.enable": "true", "message.
 REJECTED: Final = "Offset rejected by client."
 EXHAUSTED: Final = "Offset delivery count exceeded the threshold."
 
-logger = get_logger("broker.share")
+logger = get_logger(__name__)
 
 
 class Letter(NamedTuple):
@@ -93,9 +92,8 @@ NO_COPY: Final = RecordCopy()
 class DeadLetters:
     """Writes the letters of all groups."""
 
-    def __init__(self, environment: Environment, other_leaders: Callable[[], OtherLeaders]) -> None:
+    def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._other_leaders = other_leaders
 
     def are_enabled(self, config: GroupConfig) -> bool:
         """True if the group has a queue, and the cluster's share.version allows queues."""
@@ -130,7 +128,7 @@ class DeadLetters:
             for offset in range(letter.first, letter.last + 1)
         ]
         for encoded in batches_of(records, self._max_bytes(target.topic)):
-            await append_at_leader(self._environment, self._other_leaders, target, encoded, now_ms)
+            await append_at_leader(self._environment, target, encoded, now_ms)
 
     def _max_bytes(self, topic: str) -> int:
         """Returns the largest batch that a queue accepts."""

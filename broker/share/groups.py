@@ -28,20 +28,25 @@ from coordinator.engine.engine import Engine
 from coordinator.group.config import GroupConfig
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
 
-if TYPE_CHECKING:  # imported when a share partition is first loaded
-    from broker.shards.other_leaders import OtherLeaders
+if TYPE_CHECKING:
+    from broker.share import hosted, initializing, persister
     from broker.share.hosted import Hosted
     from broker.share.persister import Persister
     from coordinator.group.share.initialization import Initialize
     from coordinator.share_partition.run import StateRecord
+else:  # with the first share partition
+    hosted = lazy("broker.share.hosted")
+    initializing = lazy("broker.share.initializing")
+    persister = lazy("broker.share.persister")
 
 FEATURE = "share.version"
 
 PERSISTERS: Final = ("DefaultStatePersister", "NoOpStatePersister")
 """Kafka's persisters, by the last part of group.share.persister.class.name."""
 
-logger = get_logger("broker.share")
+logger = get_logger(__name__)
 
 
 class ShareGroups:
@@ -56,8 +61,7 @@ class ShareGroups:
         self._workers = workers
         self._shares = shares
         self._persister_class = persister_class(environment.config.group_share_persister_class_name)
-        self._other_leaders: OtherLeaders | None = None
-        self.dead_letters = DeadLetters(environment, self.other_leaders)
+        self.dead_letters = DeadLetters(environment)
         self.sessions = ShareSessions()
         self._engine: Engine[StateRecord] = Engine(
             environment.clock,
@@ -78,29 +82,18 @@ class ShareGroups:
         """Unloads all share partitions."""
         for hosted in list(self._hosted.values()):
             self.give_up(hosted)
-        if "persister" in vars(self):
-            self.persister.stop()
-        if self._other_leaders is not None:
-            self._other_leaders.stop()
 
     @cached_property
     def persister(self) -> Persister:
         """The store of share group state."""
-        from broker.share.persister import CoordinatorPersister, NoOpPersister
+        if self._persister_class == PERSISTERS[0]:
+            return persister.CoordinatorPersister(self._shares)
+        return persister.NoOpPersister()
 
-        return CoordinatorPersister(self._shares) if self._persister_class == PERSISTERS[0] else NoOpPersister()
-
-    @property
-    def is_enabled(self) -> bool:
-        return self.environment.image.features.get(FEATURE, 0) > 0
-
-    def other_leaders(self) -> OtherLeaders:
-        """Returns the client for partitions that other brokers lead."""
-        if self._other_leaders is None:
-            from broker.shards.other_leaders import OtherLeaders
-
-            self._other_leaders = OtherLeaders(self.environment)
-        return self._other_leaders
+    def check_enabled(self) -> None:
+        """Raises UNSUPPORTED_VERSION if the cluster has not finalized the feature."""
+        if not self.environment.image.features.get(FEATURE, 0):
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
     def config(self, group_id: str) -> GroupConfig:
         return self.coordinator.group_config(group_id)
@@ -149,10 +142,8 @@ class ShareGroups:
         if share_partition is not None:
             share_partition.refresh()
             return share_partition
-        from broker.share.hosted import Hosted
-
         config: Callable[[], GroupConfig] = lambda: self.config(group_id)  # noqa: E731 (typed)
-        hosted = Hosted(
+        share_partition = hosted.Hosted(
             key,
             self.partition(named),
             config,
@@ -163,10 +154,10 @@ class ShareGroups:
             self._workers,
             self.give_up,
         )
-        self._hosted[key] = hosted
+        self._hosted[key] = share_partition
         self._by_group.setdefault(group_id, {})[key] = None
-        self._spawn(hosted.load())
-        return hosted
+        self._spawn(share_partition.load())
+        return share_partition
 
     def _spawn(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
         task: asyncio.Task[object] = asyncio.ensure_future(work)
@@ -176,10 +167,9 @@ class ShareGroups:
 
     def initialize_later(self, initialization: Initialize) -> None:
         """Initializes the state of share partitions that are read for the first time, in the background."""
-        from broker.share.initializing import initialize
-
         group_id = initialization.group_id
-        task = self._initializing[group_id] = self._spawn(initialize(self.persister, self.coordinator, initialization))
+        work = initializing.initialize(self.persister, self.coordinator, initialization)
+        task = self._initializing[group_id] = self._spawn(work)
 
         def forget(_: object) -> None:
             if self._initializing.get(group_id) is task:

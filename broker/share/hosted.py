@@ -23,6 +23,7 @@ from broker.share.dead_letters import DeadLetters, letters_of
 from broker.share.persister import Persister
 from broker.share.queue import FetchQueue
 from broker.share.record_scanner import RecordScanner
+from broker.share.state_operations import ReadState, WriteState
 from broker.workers import Workers
 from client.futures import retrieve
 from coordinator.engine.engine import Engine
@@ -55,7 +56,7 @@ WriteCallback = Callable[[KafkaError | None], None]
 
 A = TypeVar("A")
 
-logger = get_logger("broker.share")
+logger = get_logger(__name__)
 
 
 class Hosted:
@@ -314,7 +315,7 @@ class Hosted:
 
     async def read(self) -> AsyncIterator[StateRecord]:
         """Yields the stored state, once the start offset is set. Raises KafkaError."""
-        state = await self._persister.read(self.key, self._leader_epoch)
+        state = await self._persister.submit(ReadState(self.key, self._leader_epoch))
         self._state_epoch = state.state_epoch
         self.machine.begin_at(self._initial_offset() if state.start_offset == NO_START_OFFSET else state.start_offset)
         yield state.batches
@@ -337,11 +338,7 @@ class Hosted:
         """Writes the accepted record, and calls `then` once it is durable, or with its error."""
         start_offset, count = self.machine.start_offset, self.machine.delivery_complete_count
         written = StateWrite(self._state_epoch, self._leader_epoch, start_offset, count, self._record)
-        try:
-            write = self._persister.write(self.key, written)
-        except KafkaError as error:
-            then(error)
-            return
+        write = self._persister.submit(WriteState(self.key, written))
         if write.done():
             then(error_of(write))
         else:

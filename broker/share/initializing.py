@@ -12,11 +12,12 @@ from broker.logging import get_logger
 from broker.shards.groups import GroupCoordinator
 from broker.shards.translations import seen_by_client
 from broker.share.persister import Persister
+from broker.share.state_operations import InitializeState
 from coordinator.group.share.initialization import Initialize, initialized, uninitialized
 from coordinator.share.key import ShareKey
 from protocol.errors import KafkaError
 
-logger = get_logger("broker.share")
+logger = get_logger(__name__)
 
 
 async def initialize(
@@ -29,7 +30,7 @@ async def initialize(
         for index, offset in partitions.items()
     ]
     results = await asyncio.gather(
-        *(persister.initialize(key, initialization.state_epoch, offset) for key, offset in keys),
+        *(persister.submit(InitializeState(key, initialization.state_epoch, offset)) for key, offset in keys),
         return_exceptions=True,
     )
     failed: dict[ShareKey, KafkaError] = {}

@@ -8,25 +8,22 @@ NoOpStatePersister (KIP-932).
 from __future__ import annotations
 
 import asyncio
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from broker.clock import pause
 from broker.shards.shares import ShareCoordinator
 from broker.shards.translations import seen_by_client
-from broker.share.remote_state import RemoteState
-from broker.share.state_operations import (
-    DeleteState,
-    InitializeState,
-    ReadState,
-    ReadSummary,
-    StateOperation,
-    WriteState,
-)
+from broker.share.state_operations import StateOperation
+from client.futures import retrieve
 from coordinator.share.key import ShareKey
-from coordinator.share.records import ShareState
-from coordinator.share.shard import StateWrite, Summary
 from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
+
+if TYPE_CHECKING:
+    from broker.share import state_requests
+else:  # with the first coordinator elsewhere
+    state_requests = lazy("broker.share.state_requests")
 
 A = TypeVar("A")
 
@@ -50,32 +47,11 @@ TRANSIENT_OF_KNOWN_PARTITIONS: Final = TRANSIENT | {ErrorCode.UNKNOWN_TOPIC_OR_P
 
 
 class Persister(Protocol):
-    """The store; all methods raise KafkaError."""
+    """The store."""
 
-    async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
-        """Writes an initial state. With start offset -1, the group's reset strategy decides the start offset."""
-        ...
-
-    async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
-        """Returns the state, and fences writes of earlier leaders of the partition."""
-        ...
-
-    def write(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
-        """Writes a change of the state and returns a future, which may be done already, because acknowledgements wait
-        for it.
-        """
-        ...
-
-    async def summary(self, key: ShareKey) -> Summary:
-        """Returns the state's epochs, start offset and delivery-complete count."""
-        ...
-
-    async def delete(self, key: ShareKey) -> None:
-        """Deletes the state."""
-        ...
-
-    def stop(self) -> None:
-        """Sends no more requests to other brokers."""
+    def submit(self, operation: StateOperation[A]) -> asyncio.Future[A]:
+        """Performs an operation. Returns the answer's future, which is done if there is nothing to wait for. It raises
+        KafkaError."""
         ...
 
 
@@ -88,52 +64,37 @@ class CoordinatorPersister:
 
     def __init__(self, coordinator: ShareCoordinator) -> None:
         self._coordinator = coordinator
-        self._remote: RemoteState | None = None
         self._last: dict[ShareKey, asyncio.Future[None]] = {}
         """The future of the last waiting operation of each share partition."""
 
-    async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
-        await self._perform(InitializeState(key, state_epoch, start_offset))
-
-    async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
-        return await self._perform(ReadState(key, leader_epoch))
-
-    def write(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
-        if key in self._last:
-            return self._write_later(key, written)
+    def submit(self, operation: StateOperation[A]) -> asyncio.Future[A]:
+        if operation.key in self._last:
+            return self._later(operation)
         try:
-            future: asyncio.Future[None] = self._coordinator.submit(
-                key, lambda shard, ticket, now_ms: shard.write(key, written, ticket, now_ms)
-            )
+            answer = self._coordinator.submit(operation.key, operation.decide)
         except KafkaError as error:
-            if self._is_final(key, seen_by_client(error)):
-                raise
-            return self._write_later(key, written)
-        return future if future.done() else asyncio.ensure_future(self._rewritten(key, written, future))
+            if not self._is_final(operation.key, seen_by_client(error)):
+                return self._later(operation)
+            answer = asyncio.get_running_loop().create_future()
+            answer.set_exception(error)
+        if answer.done():
+            retrieve(answer)
+            return answer
+        return asyncio.ensure_future(self._again(operation, answer))
 
-    async def summary(self, key: ShareKey) -> Summary:
-        return await self._perform(ReadSummary(key))
+    def _later(self, operation: StateOperation[A]) -> asyncio.Future[A]:
+        return asyncio.ensure_future(self._perform(operation))
 
-    async def delete(self, key: ShareKey) -> None:
-        await self._perform(DeleteState(key))
-
-    def stop(self) -> None:
-        if self._remote is not None:
-            self._remote.stop()
-
-    def _write_later(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
-        return asyncio.ensure_future(self._perform(WriteState(key, written)))
-
-    async def _rewritten(self, key: ShareKey, written: StateWrite, future: asyncio.Future[None]) -> None:
-        """Waits for a write on this broker. If this broker is no longer the coordinator before the commit, sends the
-        write to the new coordinator.
+    async def _again(self, operation: StateOperation[A], answer: asyncio.Future[A]) -> A:
+        """Waits for the answer of this broker. If this broker is no longer the coordinator before the commit, sends the
+        operation to the new coordinator.
         """
         try:
-            await future
+            return await answer
         except KafkaError as error:
-            if self._is_final(key, seen_by_client(error)):
+            if self._is_final(operation.key, seen_by_client(error)):
                 raise
-            await self._write_later(key, written)
+        return await self._later(operation)
 
     async def _perform(self, operation: StateOperation[A]) -> A:
         """Performs an operation after the waiting operations before it. Raises KafkaError as clients see it."""
@@ -168,12 +129,12 @@ class CoordinatorPersister:
     async def _attempt(self, operation: StateOperation[A]) -> A:
         coordinator, key = self._coordinator, operation.key
         await coordinator.ensure_topic(key)
-        broker_id = coordinator.coordinated_elsewhere(key)
+        broker_id = coordinator.elsewhere(coordinator.index_of(key))
         if broker_id is None:
             return await coordinator.submit(key, operation.decide)
-        if self._remote is None:
-            self._remote = RemoteState(coordinator.environment.neighbours("share-state"))
-        return await self._remote.perform(broker_id, operation)
+        return await coordinator.environment.anywhere().submit(
+            broker_id, state_requests.packing_of(operation), operation
+        )
 
     def _is_final(self, key: ShareKey, error: KafkaError) -> bool:
         """True if a retry can't have another result. False while the coordinator moves or loads, or doesn't know a
@@ -187,22 +148,7 @@ class CoordinatorPersister:
 class NoOpPersister:
     """Stores nothing: each new leader starts by the group's reset strategy."""
 
-    async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
-        """Does nothing."""
-
-    async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
-        return ShareState(0, 0, leader_epoch, -1, -1, 0, 0)
-
-    def write(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        future.set_result(None)
-        return future
-
-    async def summary(self, key: ShareKey) -> Summary:
-        return Summary()
-
-    async def delete(self, key: ShareKey) -> None:
-        """Does nothing."""
-
-    def stop(self) -> None:
-        """Does nothing."""
+    def submit(self, operation: StateOperation[A]) -> asyncio.Future[A]:
+        answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        answer.set_result(operation.unstored())
+        return answer

@@ -37,7 +37,7 @@ FEW_RECORDS: Final = 500
 QUIET_MS: Final = 60_000
 """Minimum time between two log lines about invalid values of one share partition."""
 
-logger = get_logger("broker.share")
+logger = get_logger(__name__)
 
 Range = tuple[int, int]
 

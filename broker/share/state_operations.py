@@ -1,19 +1,23 @@
 """Operations on share group state: decided by the shard on this broker, or sent to another broker with one of the five
-requests of share group state (83 to 87).
+requests of share group state (83 to 87). An operation has its part of the messages in both directions, so that the
+persister and the handlers of the requests share it.
 
-Source: the handlers of PersisterStateManager (KIP-932).
+Source: the handlers of PersisterStateManager, whose requests also have one group each (KIP-932).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from coordinator.engine.result import Ticket
 from coordinator.share.batches import StateBatch
 from coordinator.share.key import ShareKey
 from coordinator.share.records import ShareResult, ShareState
 from coordinator.share.shard import ANY_EPOCH, ShareShard, StateWrite, Summary
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages import delete_share_group_state as deletes
 from protocol.messages import initialize_share_group_state as initializes
 from protocol.messages import read_share_group_state as reads
@@ -22,92 +26,190 @@ from protocol.messages import write_share_group_state as writes
 from protocol.types import Uuid
 
 A = TypeVar("A")
-A_co = TypeVar("A_co", covariant=True)
+P_co = TypeVar("P_co", covariant=True)
+
+MAX_STATE_BATCHES: Final = 20_000
+"""Maximum number of a partition's state batches. A share partition has at most 10,000 records in flight
+(`group.share.partition.max.record.locks`), and the rest of the batch that was acquired last."""
 
 
-class StateResult(Protocol):
-    """The common fields of all partition results."""
+class StateData(Protocol):
+    """A partition of a request."""
 
     @property
     def partition(self) -> int: ...
 
-    @property
-    def error_code(self) -> int: ...
+
+class StateResult(Protocol):
+    """The common fields of the partitions of all responses."""
+
+    partition: int
+    error_code: int
+    error_message: str | None
+
+
+class StateTopic(Protocol[P_co]):
+    """A topic of a request or a response."""
 
     @property
-    def error_message(self) -> str | None: ...
+    def topic_id(self) -> Uuid: ...
+
+    @property
+    def partitions(self) -> Sequence[P_co]: ...
 
 
-class StateOperation(Protocol[A]):
+class StateRequest(Protocol):
+    """Any of the five requests."""
+
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def topics(self) -> Sequence[StateTopic[StateData]]: ...
+
+
+class StateResponse(Protocol):
+    """Any of the five responses."""
+
+    @property
+    def results(self) -> Sequence[StateTopic[StateResult]]: ...
+
+
+class StateMessages(NamedTuple):
+    """The messages of an operation, which all have the same shape."""
+
+    request: Callable[..., object]
+    topic: Callable[..., object]
+    response: Callable[..., StateResponse]
+    topic_result: Callable[..., object]
+    result: Callable[..., StateResult]
+
+
+@dataclass(frozen=True, slots=True)
+class StateOperation(ABC, Generic[A]):
     """An operation on one share partition's state."""
 
-    @property
-    def key(self) -> ShareKey: ...
+    key: ShareKey
 
+    @classmethod
+    @abstractmethod
+    def of(cls, key: ShareKey, data: StateData) -> Self:
+        """Returns the operation that a partition of a request asks for. Raises INVALID_REQUEST."""
+
+    @abstractmethod
+    def data(self) -> StateData:
+        """Returns the partition of a request."""
+
+    @abstractmethod
     def decide(self, shard: ShareShard, ticket: Ticket[A], now_ms: int) -> ShareResult:
         """Decides in the shard. Raises KafkaError."""
-        ...
 
-    def data(self) -> object:
-        """Returns the partition's part of the request."""
-        ...
+    @abstractmethod
+    def unstored(self) -> A:
+        """Returns the answer if states are not stored."""
 
+    @abstractmethod
+    def fill(self, result: StateResult, answer: A) -> None:
+        """Sets the answer in a partition of a response."""
+
+    @abstractmethod
     def answer(self, result: StateResult) -> A:
-        """Returns the answer from a partition result of the response."""
-        ...
+        """Returns the answer from a partition of a response."""
 
 
-class InitializeState(NamedTuple):
-    key: ShareKey
+class StateChange(StateOperation[None]):
+    """An operation that is answered by the fact that it is done."""
+
+    __slots__ = ()
+
+    def unstored(self) -> None: ...
+
+    def fill(self, result: StateResult, answer: None) -> None: ...
+
+    def answer(self, result: StateResult) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class InitializeState(StateChange):
+    """Writes an initial state. With start offset -1, the group's reset strategy decides the start offset."""
+
     state_epoch: int
     start_offset: int
 
-    def decide(self, shard: ShareShard, ticket: Ticket[None], now_ms: int) -> ShareResult:
-        return shard.initialize(self.key, self.state_epoch, self.start_offset, ticket, now_ms)
+    @classmethod
+    def of(cls, key: ShareKey, data: StateData) -> Self:
+        assert isinstance(data, initializes.PartitionData)
+        return cls(key, data.state_epoch, data.start_offset)
 
     def data(self) -> initializes.PartitionData:
         return initializes.PartitionData(
             partition=self.key.partition, state_epoch=self.state_epoch, start_offset=self.start_offset
         )
 
-    def answer(self, result: StateResult) -> None:
-        """Returns nothing: the operation is done."""
+    def decide(self, shard: ShareShard, ticket: Ticket[None], now_ms: int) -> ShareResult:
+        return shard.initialize(self.key, self.state_epoch, self.start_offset, ticket, now_ms)
 
 
-class ReadState(NamedTuple):
-    key: ShareKey
+@dataclass(frozen=True, slots=True)
+class ReadState(StateOperation[ShareState]):
+    """Reads the state, and fences writes of earlier leaders of the partition."""
+
     leader_epoch: int
 
-    def decide(self, shard: ShareShard, ticket: Ticket[ShareState], now_ms: int) -> ShareResult:
-        return shard.read(self.key, self.leader_epoch, ticket, now_ms)
+    @classmethod
+    def of(cls, key: ShareKey, data: StateData) -> Self:
+        assert isinstance(data, reads.PartitionData)
+        return cls(key, data.leader_epoch)
 
     def data(self) -> reads.PartitionData:
         return reads.PartitionData(partition=self.key.partition, leader_epoch=self.leader_epoch)
 
+    def decide(self, shard: ShareShard, ticket: Ticket[ShareState], now_ms: int) -> ShareResult:
+        return shard.read(self.key, self.leader_epoch, ticket, now_ms)
+
+    def unstored(self) -> ShareState:
+        return ShareState(0, 0, self.leader_epoch, -1, -1, 0, 0)
+
+    def fill(self, result: StateResult, answer: ShareState) -> None:
+        assert isinstance(result, reads.PartitionResult)
+        result.state_epoch, result.start_offset = answer.state_epoch, answer.start_offset
+        result.state_batches = [
+            reads.StateBatch(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)
+            for first, last, state, count in answer.batches
+        ]
+
     def answer(self, result: StateResult) -> ShareState:
         assert isinstance(result, reads.PartitionResult)
-        batches = [
-            StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
-            for batch in result.state_batches
-        ]
-        return ShareState(
-            snapshot_epoch=0,
+        return self.unstored()._replace(
             state_epoch=result.state_epoch,
-            leader_epoch=self.leader_epoch,
             start_offset=result.start_offset,
-            delivery_complete_count=-1,
-            created_ms=0,
-            written_ms=0,
-            batches=tuple(batches),
+            batches=tuple(
+                StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
+                for batch in result.state_batches
+            ),
         )
 
 
-class WriteState(NamedTuple):
-    key: ShareKey
+@dataclass(frozen=True, slots=True)
+class WriteState(StateChange):
+    """Writes a change of the state."""
+
     written: StateWrite
 
-    def decide(self, shard: ShareShard, ticket: Ticket[None], now_ms: int) -> ShareResult:
-        return shard.write(self.key, self.written, ticket, now_ms)
+    @classmethod
+    def of(cls, key: ShareKey, data: StateData) -> Self:
+        assert isinstance(data, writes.PartitionData)
+        if len(data.state_batches) > MAX_STATE_BATCHES:
+            message = f"{len(data.state_batches)} state batches: at most {MAX_STATE_BATCHES} are allowed"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        batches = [
+            StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
+            for batch in data.state_batches
+        ]
+        written = StateWrite(
+            data.state_epoch, data.leader_epoch, data.start_offset, data.delivery_complete_count, batches
+        )
+        return cls(key, written)
 
     def data(self) -> writes.PartitionData:
         state_epoch, leader_epoch, start_offset, delivery_complete_count, batches = self.written
@@ -123,60 +225,49 @@ class WriteState(NamedTuple):
             ],
         )
 
-    def answer(self, result: StateResult) -> None:
-        """Returns nothing: the operation is done."""
+    def decide(self, shard: ShareShard, ticket: Ticket[None], now_ms: int) -> ShareResult:
+        return shard.write(self.key, self.written, ticket, now_ms)
 
 
-class ReadSummary(NamedTuple):
-    key: ShareKey
+@dataclass(frozen=True, slots=True)
+class ReadSummary(StateOperation[Summary]):
+    """Reads the state's epochs, start offset and delivery-complete count."""
+
+    @classmethod
+    def of(cls, key: ShareKey, data: StateData) -> Self:
+        return cls(key)
+
+    def data(self) -> summaries.PartitionData:
+        return summaries.PartitionData(partition=self.key.partition, leader_epoch=ANY_EPOCH)
 
     def decide(self, shard: ShareShard, ticket: Ticket[Summary], now_ms: int) -> ShareResult:
         return shard.summary(self.key, ticket, now_ms)
 
-    def data(self) -> summaries.PartitionData:
-        return summaries.PartitionData(partition=self.key.partition, leader_epoch=ANY_EPOCH)
+    def unstored(self) -> Summary:
+        return Summary()
+
+    def fill(self, result: StateResult, answer: Summary) -> None:
+        assert isinstance(result, summaries.PartitionResult)
+        result.state_epoch, result.leader_epoch, result.start_offset, result.delivery_complete_count = answer
 
     def answer(self, result: StateResult) -> Summary:
         assert isinstance(result, summaries.PartitionResult)
         return Summary(result.state_epoch, result.leader_epoch, result.start_offset, result.delivery_complete_count)
 
 
-class DeleteState(NamedTuple):
-    key: ShareKey
+@dataclass(frozen=True, slots=True)
+class DeleteState(StateChange):
+    """Deletes the state."""
 
-    def decide(self, shard: ShareShard, ticket: Ticket[None], now_ms: int) -> ShareResult:
-        return shard.delete(self.key, ticket, now_ms)
+    @classmethod
+    def of(cls, key: ShareKey, data: StateData) -> Self:
+        return cls(key)
 
     def data(self) -> deletes.PartitionData:
         return deletes.PartitionData(partition=self.key.partition)
 
-    def answer(self, result: StateResult) -> None:
-        """Returns nothing: the operation is done."""
-
-
-class TopicResults(Protocol[A_co]):
-    """The results of a topic in a response."""
-
-    @property
-    def topic_id(self) -> Uuid: ...
-
-    @property
-    def partitions(self) -> Sequence[A_co]: ...
-
-
-class StateResponse(Protocol):
-    """Any of the five responses."""
-
-    @property
-    def results(self) -> Sequence[TopicResults[StateResult]]: ...
-
-
-class StateMessages(NamedTuple):
-    """The messages of an operation, which all have the same shape."""
-
-    request: Callable[..., object]
-    topic: Callable[..., object]
-    response: type[StateResponse]
+    def decide(self, shard: ShareShard, ticket: Ticket[None], now_ms: int) -> ShareResult:
+        return shard.delete(self.key, ticket, now_ms)
 
 
 MESSAGES: Final[dict[type, StateMessages]] = {
@@ -184,18 +275,36 @@ MESSAGES: Final[dict[type, StateMessages]] = {
         initializes.InitializeShareGroupStateRequest,
         initializes.InitializeStateData,
         initializes.InitializeShareGroupStateResponse,
+        initializes.InitializeStateResult,
+        initializes.PartitionResult,
     ),
-    ReadState: StateMessages(reads.ReadShareGroupStateRequest, reads.ReadStateData, reads.ReadShareGroupStateResponse),
+    ReadState: StateMessages(
+        reads.ReadShareGroupStateRequest,
+        reads.ReadStateData,
+        reads.ReadShareGroupStateResponse,
+        reads.ReadStateResult,
+        reads.PartitionResult,
+    ),
     WriteState: StateMessages(
-        writes.WriteShareGroupStateRequest, writes.WriteStateData, writes.WriteShareGroupStateResponse
+        writes.WriteShareGroupStateRequest,
+        writes.WriteStateData,
+        writes.WriteShareGroupStateResponse,
+        writes.WriteStateResult,
+        writes.PartitionResult,
     ),
     ReadSummary: StateMessages(
         summaries.ReadShareGroupStateSummaryRequest,
         summaries.ReadStateSummaryData,
         summaries.ReadShareGroupStateSummaryResponse,
+        summaries.ReadStateSummaryResult,
+        summaries.PartitionResult,
     ),
     DeleteState: StateMessages(
-        deletes.DeleteShareGroupStateRequest, deletes.DeleteStateData, deletes.DeleteShareGroupStateResponse
+        deletes.DeleteShareGroupStateRequest,
+        deletes.DeleteStateData,
+        deletes.DeleteShareGroupStateResponse,
+        deletes.DeleteStateResult,
+        deletes.PartitionResult,
     ),
 }
 """The messages of each operation, by its class."""

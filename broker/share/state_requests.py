@@ -1,87 +1,128 @@
-"""The common part of the handlers of share group state: each partition is processed and answered separately. A
-partition that is named twice is processed twice, and gets the last result.
+"""The five requests of share group state: answered by the shards on this broker, or sent to other brokers with the
+operations of one kind and group.
 
-Source: ShareCoordinatorService (KIP-932).
+Source: ShareCoordinatorService, PersisterStateManager (KIP-932).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import TypeVar, cast
 
 from broker.request.turns import Turns
-from broker.shards.shares import Decide, ShareCoordinator
+from broker.shards.anywhere import Packing
+from broker.shards.shares import ShareCoordinator
 from broker.shards.translations import seen_by_client
+from broker.share.state_operations import (
+    MESSAGES,
+    InitializeState,
+    StateData,
+    StateMessages,
+    StateOperation,
+    StateRequest,
+    StateResponse,
+    StateResult,
+)
+from coordinator.engine.errors import Rejection
 from coordinator.share.key import ShareKey
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.types import Uuid
 
 A = TypeVar("A")
-R = TypeVar("R")
 
-
-class NamedPartition(Protocol):
-    """A partition of a request, with its fields."""
-
-    @property
-    def partition(self) -> int: ...
-
-
-P_co = TypeVar("P_co", bound=NamedPartition, covariant=True)
-
-
-class NamedTopic(Protocol[P_co]):
-    """A topic of a request."""
-
-    @property
-    def topic_id(self) -> Uuid: ...
-
-    @property
-    def partitions(self) -> Sequence[P_co]: ...
-
-
-class StateRequest(Protocol[P_co]):
-    """One of the five requests about share group state."""
-
-    @property
-    def group_id(self) -> str: ...
-
-    @property
-    def topics(self) -> Sequence[NamedTopic[P_co]]: ...
-
-
-def is_whole(request: StateRequest[P_co]) -> bool:
-    """True if each topic has partitions. Otherwise all requests but InitializeShareGroupState get an empty answer."""
-    return all(topic.partitions for topic in request.topics)
+# Requests of other brokers, and of tools.
 
 
 async def answered(
-    request: StateRequest[P_co], turns: Turns, answer: Callable[[Uuid, P_co], Awaitable[R]]
-) -> list[tuple[Uuid, list[R]]]:
-    """Returns the result of each partition, by topic id. A group without a name, or a topic without partitions, has no
-    results.
+    kind: type[StateOperation[A]], request: StateRequest, turns: Turns, coordinator: ShareCoordinator
+) -> StateResponse:
+    """Returns the response. Each partition is processed and answered separately; a partition that is named twice is
+    processed twice, and gets the last result. A group without a name has no results, and neither has any request but
+    InitializeShareGroupState if one of its topics has no partitions.
     """
-    results: dict[Uuid, dict[int, R]] = {}
-    for topic in request.topics if request.group_id else ():
-        for requested in topic.partitions:
+    messages = MESSAGES[kind]
+    is_whole = kind is InitializeState or all(topic.partitions for topic in request.topics)
+    results: dict[Uuid, dict[int, StateResult]] = {}
+    for topic in request.topics if request.group_id and is_whole else ():
+        for data in topic.partitions:
             by_partition = results.setdefault(topic.topic_id, {})
             await turns.next()
-            by_partition[requested.partition] = await answer(topic.topic_id, requested)
-    return [(topic_id, list(by_partition.values())) for topic_id, by_partition in results.items()]
+            key = ShareKey(request.group_id, topic.topic_id, data.partition)
+            by_partition[data.partition] = await result_of(kind, key, data, coordinator)
+    return messages.response(
+        results=[
+            messages.topic_result(topic_id=topic_id, partitions=list(by_partition.values()))
+            for topic_id, by_partition in results.items()
+        ]
+    )
 
 
-class Failure(NamedTuple):
-    """The error of a partition's result."""
-
-    code: int = ErrorCode.NONE
-    message: str | None = None
-
-
-async def submitted(coordinator: ShareCoordinator, key: ShareKey, decide: Decide[A]) -> tuple[A | None, Failure]:
-    """Returns the shard's answer, or its error."""
+async def result_of(
+    kind: type[StateOperation[A]], key: ShareKey, data: StateData, coordinator: ShareCoordinator
+) -> StateResult:
+    """Returns the result of one partition: the shard's answer, or its error."""
+    result = MESSAGES[kind].result(partition=data.partition, error_code=ErrorCode.NONE)
     try:
-        answer: A | None = await coordinator.submit(key, decide)
+        operation = kind.of(key, data)
+        operation.fill(result, await coordinator.submit(key, operation.decide))
     except KafkaError as error:
         client_error = seen_by_client(error)
-        return None, Failure(client_error.code, client_error.message)
-    return answer, Failure()
+        result.error_code, result.error_message = client_error.code, client_error.message
+    return result
+
+
+# Requests to other brokers.
+
+
+def packing_of(operation: StateOperation[A]) -> Packing[StateOperation[A], StateResponse, A]:
+    """Returns the packing of an operation's kind."""
+    return cast("Packing[StateOperation[A], StateResponse, A]", packing(type(operation)))
+
+
+@cache
+def packing(kind: type) -> Packing[StateOperation[object], StateResponse, object]:
+    messages = MESSAGES[kind]
+    response = cast("type[StateResponse]", messages.response)
+    return Packing("share-state", partial(packed, messages), response, unpacked, key_of, group_of)
+
+
+def key_of(operation: StateOperation[object]) -> ShareKey:
+    return operation.key
+
+
+def group_of(operation: StateOperation[object]) -> str:
+    return operation.key.group_id
+
+
+def packed(messages: StateMessages, batch: Sequence[StateOperation[object]]) -> object:
+    """Returns the request with these operations, which have one group."""
+    topics: dict[Uuid, list[object]] = {}
+    for operation in batch:
+        topics.setdefault(operation.key.topic_id, []).append(operation.data())
+    return messages.request(
+        group_id=group_of(batch[0]),
+        topics=[messages.topic(topic_id=topic_id, partitions=partitions) for topic_id, partitions in topics.items()],
+    )
+
+
+def unpacked(batch: Sequence[StateOperation[object]], response: StateResponse) -> list[object]:
+    """Returns the operations' answers, or their errors."""
+    group_id = group_of(batch[0])
+    results = {
+        ShareKey(group_id, topic.topic_id, result.partition): result
+        for topic in response.results
+        for result in topic.partitions
+    }
+    return [answer_of(operation, results.get(operation.key)) for operation in batch]
+
+
+def answer_of(operation: StateOperation[object], result: StateResult | None) -> object:
+    """Returns the operation's answer, or its KafkaError; UNKNOWN_SERVER_ERROR if the response leaves it out."""
+    if result is None:
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The share coordinator's response has no such partition.")
+    if result.error_code:
+        code = error_code(result.error_code)
+        kind = Rejection if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else KafkaError  # the share partition's topic
+        return kind(code, result.error_message or None)
+    return operation.answer(result)

@@ -22,7 +22,7 @@ MAX_QUEUED_BYTES: Final = 16 << 20
 ATTEMPTS: Final = 5
 BACKOFF: Final = Backoff(initial_ms=1_000, max_ms=8_000)
 
-logger = get_logger("broker.telemetry")
+logger = get_logger(__name__)
 
 
 class NotTaken(Exception):

@@ -16,16 +16,21 @@ from broker.shards.environment import Environment
 from broker.telemetry.push import Push, inflated
 from broker.telemetry.queue import PushQueue
 from broker.telemetry.series import ClientSeries
+from broker.telemetry.topic import TelemetryTopic
 from broker.workers import Workers
 from coordinator.cluster.changes import Change, ConfigChanged, by_change
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.telemetry.instances import ClientInstance, ClientInstances
 from coordinator.telemetry.subscriptions import ClientAttributes, Subscription, requested_of
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
 from protocol.types import NO_UUID, Uuid, uuid_to_text
 
 if TYPE_CHECKING:
-    from broker.shards.other_leaders import OtherLeaders
+    from broker.telemetry import otlp, points
+else:  # they need a package that not every broker has
+    otlp = lazy("broker.telemetry.otlp")
+    points = lazy("broker.telemetry.points")
 
 RESERVED: Final = frozenset({NO_UUID, bytes(15) + b"\1"})
 """Reserved ids, which no client may have (org.apache.kafka.common.Uuid.RESERVED)."""
@@ -34,9 +39,7 @@ RESERVED: Final = frozenset({NO_UUID, bytes(15) + b"\1"})
 class Telemetry:
     """Answers clients and passes on their pushes, until `close`."""
 
-    def __init__(
-        self, environment: Environment, other_leaders: Callable[[], OtherLeaders], random_bytes: Callable[[int], bytes]
-    ) -> None:
+    def __init__(self, environment: Environment, random_bytes: Callable[[int], bytes]) -> None:
         self._random_bytes = random_bytes
         self._environment = environment
         self._workers = Workers(1, "telemetry")
@@ -51,26 +54,22 @@ class Telemetry:
         self.queues: dict[str, PushQueue] = {}
         """The queues of the other receivers, by receiver name."""
         self._closing: list[Callable[[], None]] = []
-        self._receivers(other_leaders)
+        self._receivers()
         environment.loader.subscribe(by_change(self._note))
 
     def __len__(self) -> int:
         """The number of remembered clients."""
         return len(self._instances)
 
-    def _receivers(self, other_leaders: Callable[[], OtherLeaders]) -> None:
+    def _receivers(self) -> None:
         config = self._environment.config
         if config.odradek_telemetry_metrics:
             self.series = ClientSeries()
         if config.odradek_telemetry_topic:
-            from broker.telemetry.topic import TelemetryTopic
-
-            topic = TelemetryTopic(config.odradek_telemetry_topic, self._environment, other_leaders)
+            topic = TelemetryTopic(config.odradek_telemetry_topic, self._environment)
             self.queues["topic"] = PushQueue(config.odradek_telemetry_topic, topic.deliver, self._environment.clock)
         if config.odradek_telemetry_otlp_endpoint:
-            from broker.telemetry.otlp import OtlpCollector
-
-            collector = OtlpCollector(config.odradek_telemetry_otlp_endpoint, config.node_id)
+            collector = otlp.OtlpCollector(config.odradek_telemetry_otlp_endpoint, config.node_id)
             self.queues["otlp"] = PushQueue(
                 config.odradek_telemetry_otlp_endpoint, collector.deliver, self._environment.clock
             )
@@ -125,9 +124,7 @@ class Telemetry:
         plain = await self._workers.call(lambda: inflated(codec, data, max_bytes))
         interval_ms = instance.requested.interval_ms
         if self.series is not None:
-            from broker.telemetry.points import points
-
-            points_of_push = await self._workers.call(lambda: points(plain))
+            points_of_push = await self._workers.call(lambda: points.points(plain))
             self.series.add(instance.attributes, points_of_push, interval_ms, self._environment.clock.monotonic_ms())
         push = Push(instance.attributes, principal, interval_ms, plain)
         for queue in self.queues.values():

@@ -6,9 +6,6 @@ labels for the client.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 from broker.replica.topics import OwnTopic
 from broker.shards.appending import append_at_leader
 from broker.shards.environment import Environment
@@ -19,24 +16,20 @@ from protocol.records.building import build
 from protocol.records.record import Record
 from protocol.types import TopicPartition
 
-if TYPE_CHECKING:
-    from broker.shards.other_leaders import OtherLeaders
-
 
 class TelemetryTopic:
     """The topic that pushes are written to, created with the broker's defaults if it doesn't exist."""
 
-    def __init__(self, name: str, environment: Environment, other_leaders: Callable[[], OtherLeaders]) -> None:
+    def __init__(self, name: str, environment: Environment) -> None:
         self._name = name
         self._environment = environment
-        self._other_leaders = other_leaders
 
     async def deliver(self, push: Push) -> None:
         """Writes a push, and returns once it is committed. Raises KafkaError."""
         now_ms = self._environment.clock.now_ms()
         encoded = build([self._record(push, now_ms)])
         target = await self._target(push.attributes.client_instance_id)
-        await append_at_leader(self._environment, self._other_leaders, target, encoded, now_ms)
+        await append_at_leader(self._environment, target, encoded, now_ms)
 
     def _record(self, push: Push, now_ms: int) -> Record:
         labels = push.labels(self._environment.config.node_id)

@@ -34,23 +34,26 @@ class LeaderMoved(KafkaError):
 
 
 class Following(NamedTuple):
-    """Another broker leads, or no broker does. The epochs in the log come with the leader's records."""
+    """Another broker leads, or no broker leads. The epochs in the log come with the leader's records."""
 
     leader_id: int = topic.NO_LEADER
     epoch: int = NO_EPOCH
     partition_epoch: int = NO_EPOCH
 
 
-class FollowerFetch(NamedTuple):
-    """The part of a follower's Fetch for one partition, and its time of receipt."""
+class FollowerFetch:
+    """The part of a follower's Fetch for one partition, and its time of receipt. It is a value, never changed."""
 
-    broker_id: int
-    broker_epoch: int
-    """-1 if the request's version has no broker epoch (KIP-903)."""
-    offset: int
-    """The follower has every record below this offset."""
-    log_start_offset: int
-    received_ms: int
+    __slots__ = ("broker_epoch", "broker_id", "log_start_offset", "offset", "received_ms")
+
+    def __init__(self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int, received_ms: int) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        """-1 if the request's version has no broker epoch (KIP-903)."""
+        self.offset = offset
+        """The follower has every record below this offset."""
+        self.log_start_offset = log_start_offset
+        self.received_ms = received_ms
 
 
 class Leading:
@@ -111,32 +114,24 @@ class Leading:
         self.followers[fetch.broker_id] = follower
         return self.isr.expand((fetch.broker_id,)) if self.may_join(follower, high_watermark, rules) else None
 
-    def keeps_up(
-        self, broker_id: int, log_end_offset: int, log_start_offset: int, broker_epoch: int, received_ms: int | None
-    ) -> bool:
-        """Records a fetch from the log's end of an in-sync follower that had all records at its last fetch too, as
-        `fetched` does; without a time, it is recorded already. Returns False, and changes nothing, for any other."""
+    def keeps_up(self, broker_id: int, log_end_offset: int, log_start_offset: int, broker_epoch: int) -> bool:
+        """True if a fetch from the log's end changes nothing but the follower's time: the follower is in sync, and had
+        all records at its last fetch too."""
         before = self.followers.get(broker_id)
-        if (
-            before is None
-            or before.log_end_offset != log_end_offset
-            or before.leader_end_offset != log_end_offset
-            or before.log_start_offset != log_start_offset
-            or before.broker_epoch != broker_epoch
-            or broker_id not in self.isr.committed
-        ):
-            return False
-        if received_ms is not None:
-            self.followers[broker_id] = before.fetched(
-                log_end_offset, log_start_offset, log_end_offset, received_ms, broker_epoch
-            )
-        return True
+        return (
+            before is not None
+            and before.log_end_offset == log_end_offset
+            and before.leader_end_offset == log_end_offset
+            and before.log_start_offset == log_start_offset
+            and before.broker_epoch == broker_epoch
+            and broker_id in self.isr.committed
+        )
 
     def may_join(self, follower: Follower, high_watermark: int, rules: IsrRules) -> bool:
         """True if the follower may join the ISR: it has all committed records, and all records of earlier epochs."""
         return (
-            self.isr.is_settled
-            and follower.replica_id not in self.isr.committed
+            follower.replica_id not in self.isr.committed
+            and self.isr.is_settled
             and follower.log_end_offset >= max(high_watermark, self.epoch_start)
             and rules.may_be_in_sync(follower)
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -14,7 +13,7 @@ from broker.clock import SystemClock
 from broker.disks.lock import LOCK_FILE, DirectoryInUse, DirectoryLock
 from broker.metadata.opening import accept_loss
 from cli.actions import Actions
-from cli.exits import DONE, FAILED, MISUSED
+from cli.exits import DONE, FAILED, MISUSED, discard_output
 from cli.flags import FROM, integer
 from cli.parser import Parser
 from coordinator.cluster.formatting import WrongOwner
@@ -37,7 +36,7 @@ It prints a line for each problem, and a note for each fault that the next start
 """
 METADATA: Final = """\
 It prints topics, brokers with the ids of their log directories, the position of damage, and the records after it, which
-would be given up. A controller doesn't start on a log that has lost records. If you have a backup, restore the log from
+--accept gives up. A controller doesn't start on a log that has lost records. If you have a backup, restore the log from
 it. If not, --accept makes the next start continue with the records before the damage, and keeps the others in a file
 (.torn) beside the log. Partitions of topics that are lost this way stay on disk, as folders that end in -stray.
 
@@ -103,8 +102,12 @@ def declare(actions: Actions) -> None:
 
 def _with_disk(action: Callable[[argparse.Namespace, Disk], int]) -> Callable[[argparse.Namespace], int]:
     def run(options: argparse.Namespace) -> int:
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader of the output may close it
-        return action(options, OsDisk())
+        try:
+            status = action(options, OsDisk())
+            sys.stdout.flush()
+        except BrokenPipeError:
+            return discard_output()
+        return status
 
     return run
 
@@ -140,6 +143,8 @@ def _dump(options: argparse.Namespace, disk: Disk) -> int:
         try:
             for line in dump(disk, path, shown):
                 sys.stdout.write(f"{line}\n")
+        except BrokenPipeError:
+            raise
         except (Unreadable, OSError) as error:
             sys.stdout.flush()
             sys.stderr.write(f"odradek: {error}\n")

@@ -29,7 +29,7 @@ from programs.control.server import ControlServer
 from programs.control.travelling import TravellingClock, TravellingLoop
 from storage.open_files import OpenFiles
 
-logger = get_logger("broker.control")
+logger = get_logger(__name__)
 
 
 def travelling_time() -> tuple[TravellingClock, Callable[[], TravellingLoop]]:

@@ -21,7 +21,7 @@ from broker.request.log_limiter import INTERVAL_MS
 from broker.workers import Workers
 from storage.failure import StorageError
 
-logger = get_logger("broker.process.jobs")
+logger = get_logger(__name__)
 
 MEMORY_INTERVAL_MS = 5_000
 """The interval at which memory of past requests is returned to the operating system, which takes some milliseconds."""

@@ -8,12 +8,10 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from broker import handlers
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.dispatch.api import Apis
 from broker.dispatch.broker import Broker
-from broker.dispatch.forwarding import ForwardingApis
+from broker.dispatch.host import Forwarding
 from broker.metadata.file_reads import FileReads
 from broker.metadata.joining import MetadataEnvironment, MetadataWorkers, Quorum, join
 from broker.metadata.observing import QuorumTimes
@@ -50,18 +48,19 @@ async def join_quorum(
     worker: MetadataWorkers,
     on_failure: Callable[[KafkaError], None],
     on_fault: Callable[[Exception], None],
-) -> tuple[Metadata, Apis, AlterPartition]:
-    """Registers the broker and waits until it has caught up. Returns the metadata, the table of its APIs, and the
-    function that sends AlterPartition. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError."""
+) -> tuple[Metadata, Forwarding, AlterPartition]:
+    """Registers the broker and waits until it has caught up. Returns the metadata, the functions by which
+    clients' requests are forwarded, and the function that sends AlterPartition. Raises WrongOwner, CorruptCheckpoint,
+    KafkaError, OSError."""
     environment = MetadataEnvironment(disk, clock, worker, os.urandom, random.random, on_failure, on_fault)
     joined = await join(settings, quorum_of(config), endpoints, failed, environment)
     rules = ConfigRules(config.node_id, checkers=settings.checkers, lists=settings.list_options)
-    refused_here = partial(refused_configs, joined.metadata.cluster.image, rules, config.node_id, FileReads(clock))
-    apis = ForwardingApis(handlers.__name__, handlers.NAMES, joined.controller, refused_here)
-    return joined.metadata, apis, altered_by(joined.isr_controller)
+    rejected = partial(rejected_configs, joined.metadata.cluster.image, rules, config.node_id, FileReads(clock))
+    forwarding = Forwarding(joined.controller.forward, rejected)
+    return joined.metadata, forwarding, altered_by(joined.isr_controller)
 
 
-async def refused_configs(
+async def rejected_configs(
     image: Image, rules: ConfigRules, node_id: int, file_reads: FileReads, request: object
 ) -> Mapping[int, object]:
     """Returns the answers for the resources of a request that this broker rejects, by their index in it."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.dispatch.api import Apis
 from broker.dispatch.broker import Broker
 from coordinator.cluster.changes import Delta, QuotaChanged
 from programs.run.listening import Listening
-from protocol.api_key import ApiKey
-from protocol.schema import identity
+from protocol.lazy import lazy
 
 if TYPE_CHECKING:
+    from broker.request import client_quotas
     from broker.request.client_quotas import ClientQuotas
-
-FRAME_HEADER_BYTES = 8
-"""Bytes of an answer's size and correlation id. A flexible answer has tags after them."""
+else:  # with the first quota
+    client_quotas = lazy("broker.request.client_quotas")
 
 
 class Limiting:
@@ -34,29 +32,18 @@ class Limiting:
             self._begin()
 
     def _begin(self) -> None:
-        from broker.request.client_quotas import ClientQuotas
-
         broker, config = self._broker, self._broker.config
-        self._quotas = ClientQuotas(
+        broker.interceptors.add(client_quotas.pause_throttled)
+        self._quotas = client_quotas.ClientQuotas(
             broker.loader,
-            broker.interceptors,
             broker.clock,
             config.quota_window_num,
             config.quota_window_size_seconds * 1000,
-            lambda key, version: throttle_position(broker.apis, key, version),
             self._apply,
         )
 
     def _apply(self, quotas: ClientQuotas) -> None:
+        self._broker.quotas = quotas if quotas.is_on else None
         self._broker.fetches.quotas = quotas if quotas.limits_fetches else None
         limit = quotas.connections_per_second if quotas.limits_addresses else None
         self._listening.limit_addresses(limit)
-
-
-def throttle_position(apis: Apis, key: int, version: int) -> int | None:
-    """Returns the position of the throttle time in an API's answer; None if the answer doesn't begin with it."""
-    api = apis.find(key)
-    if api is None or not api.begins_with_throttle_time(version):
-        return None
-    has_tags = version in identity(api.response).flexible and key != ApiKey.API_VERSIONS
-    return FRAME_HEADER_BYTES + has_tags

@@ -33,7 +33,7 @@ from protocol.config import ConfigError
 from protocol.distinguished_name import subject
 from protocol.errors import KafkaError, ProtocolError
 
-logger = get_logger("broker.process.securing")
+logger = get_logger(__name__)
 
 
 class Doors(NamedTuple):

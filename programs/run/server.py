@@ -16,10 +16,9 @@ from broker.config.layers import Layers
 from broker.config.listeners import ListenerAddress
 from broker.config.live import LiveConfig
 from broker.disks.open_logs import open_logs
-from broker.dispatch.api import Apis
 from broker.dispatch.broker import Broker
 from broker.dispatch.dispatcher import Dispatcher
-from broker.dispatch.host import Host
+from broker.dispatch.host import Forwarding, Host
 from broker.dispatch.slow_requests import SlowRequests
 from broker.handlers import APIS
 from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
@@ -34,17 +33,28 @@ from programs.run.limiting import Limiting
 from programs.run.listening import Bound, Listening, bind_all, listen_all
 from programs.run.metadata_settings import endpoints, metadata_settings
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
 from storage.disk import Disk, OsDisk
 from storage.logs import Logs
 from storage.open_files import OpenFiles
 
 if TYPE_CHECKING:
+    from broker.metadata import leading_quorum
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.metrics import endpoint
     from broker.metrics.endpoint import MetricsEndpoint
     from broker.replica.alter_partition import AlterPartition
+    from programs.run import authorizing, controller, controlling, joining
     from programs.run.controlling import BrokerControl
     from programs.run.joining import Replication
     from programs.run.zookeeper import Zookeeper
+else:  # a node that is alone needs none of it
+    authorizing = lazy("programs.run.authorizing")
+    controller = lazy("programs.run.controller")
+    controlling = lazy("programs.run.controlling")
+    endpoint = lazy("broker.metrics.endpoint")
+    joining = lazy("programs.run.joining")
+    leading_quorum = lazy("broker.metadata.leading_quorum")
 
 CANNOT_START = 1
 
@@ -59,7 +69,7 @@ METADATA_THREADS = 2
 BACKGROUND_THREADS = 2
 """Threads for flushes, checkpoints and deletions of logs, which wait for a disk or keep it busy."""
 
-logger = logging.get_logger("broker.process.server")
+logger = logging.get_logger(__name__)
 
 
 class Server:
@@ -92,6 +102,7 @@ class Server:
         """The sockets of the controller in this process."""
         self._controller: Host | None = None
         """The host that answers on them."""
+        self._forwarding: Forwarding | None = None
         self._alter: AlterPartition | None = None
         self._replication: Replication | None = None
         self.metrics: MetricsEndpoint | None = None
@@ -115,11 +126,14 @@ class Server:
         await self._serve_health()
         self.advertised = [listener for _, listener in bound]
         await self._open_zookeeper()
-        apis = await self._join() if is_in_cluster else await self._lead()
+        if is_in_cluster:
+            await self._join()
+        else:
+            await self._lead()
         if self._zookeeper is not None:
             await self._zookeeper.claim(self.metadata.image.cluster_id)
         self.broker = Broker(
-            self._live_config, self._clock, self.metadata, self.logs, apis, lead_quorum=self._lead_quorum
+            self._live_config, self._clock, self.metadata, self.logs, APIS, self._lead_quorum, self._forwarding
         )
         if self._controller is not None:
             self._controller.interceptors.times = self.broker.interceptors.times  # one process, one table, as in Kafka
@@ -159,9 +173,7 @@ class Server:
         """Returns the control of a broker for tests; None for any other broker."""
         if self.config.control_address is None:
             return None
-        from programs.run.controlling import BrokerControl  # no other broker imports any of it
-
-        return BrokerControl(self.config, open_files)
+        return controlling.BrokerControl(self.config, open_files)
 
     def _serve_clients(self, bound: list[Bound]) -> None:
         dispatcher = Dispatcher(self.broker)
@@ -177,9 +189,7 @@ class Server:
 
     def _authorize(self) -> None:
         if self.config.authorizer_class_name:
-            from programs.run.authorizing import authorize  # few brokers have an authorizer
-
-            self.broker.fetches.authorizer = authorize(self.broker)
+            self.broker.fetches.authorizer = authorizing.authorize(self.broker)
 
     async def _open_zookeeper(self) -> None:
         """Connects to ZooKeeper if it is configured. A new cluster takes the cluster id in ZooKeeper."""
@@ -196,9 +206,7 @@ class Server:
 
     async def _serve_health(self) -> None:
         if self.config.metrics_address is not None:
-            from broker.metrics.endpoint import MetricsEndpoint  # few tests and no embedded broker need it
-
-            self.metrics = MetricsEndpoint(self._clock, self._disk, is_broker=True)
+            self.metrics = endpoint.MetricsEndpoint(self._clock, self._disk, is_broker=True)
             await self.metrics.listen(*self.config.metrics_address)
 
     def _serve_metrics(self) -> None:
@@ -215,9 +223,7 @@ class Server:
     def _replicate(self) -> None:
         """Starts replication, if there may be other brokers."""
         if self._controllers or self._alter is not None:
-            from programs.run.joining import replicate
-
-            self._replication = replicate(self.broker, self._alter)
+            self._replication = joining.replicate(self.broker, self._alter)
 
     def _assignments(self, broker: Broker) -> Assignments:
         return Assignments(
@@ -241,27 +247,24 @@ class Server:
             stop=self._failed,
         )
 
-    async def _lead(self) -> Apis:
-        """Opens the metadata and logs of a node that is its own controller. Returns its table of APIs. The controller
-        serves other brokers before the logs are recovered, which may take long."""
+    async def _lead(self) -> None:
+        """Opens the metadata and logs of a node that is its own controller. The controller serves other brokers before
+        the logs are recovered, which may take long."""
         self.metadata = self._open_metadata()
         if not self._controllers:
             self.logs = self._open_logs()
-            return APIS
-        from programs.run.controller import controller_dispatcher  # a node that is alone needs none of it
-
-        dispatcher = controller_dispatcher(self._live_config, self._clock, self.metadata.cluster, self._lead_quorum)
+            return
+        dispatcher = controller.controller_dispatcher(
+            self._live_config, self._clock, self.metadata.cluster, self._lead_quorum
+        )
         self._listening.open(self._controllers, dispatcher)
         self._controller = dispatcher.host
         self.logs = await self._workers.call(self._open_logs)
-        return APIS
 
     @cached_property
     def _led(self) -> LeadingQuorum:
-        from broker.metadata.leading_quorum import lead_quorum  # nor that
-
         assert self.metadata.led_log is not None
-        return lead_quorum(
+        return leading_quorum.lead_quorum(
             self._settings(),
             self.metadata.node.identity,
             self.metadata.cluster,
@@ -273,12 +276,9 @@ class Server:
     def _lead_quorum(self) -> LeadingQuorum:
         return self._led
 
-    async def _join(self) -> Apis:
-        """Joins the controllers in other processes and opens the logs, while heartbeats continue. Returns the table of
-        APIs."""
-        from programs.run.joining import join_quorum  # a node that is its own controller needs none of it
-
-        self.metadata, apis, self._alter = await join_quorum(
+    async def _join(self) -> None:
+        """Joins the controllers in other processes and opens the logs, while heartbeats continue."""
+        self.metadata, self._forwarding, self._alter = await joining.join_quorum(
             self.config,
             self._settings(),
             self._endpoints,
@@ -290,7 +290,6 @@ class Server:
             on_fault=self._subscriber_failed,
         )
         self.logs = await self._workers.call(self._open_logs)
-        return apis
 
     async def _register(self) -> None:
         """Registers this broker, without the log directories that have failed."""
@@ -360,6 +359,8 @@ class Server:
         self.broker.share_groups.stop()
         for coordinator in self.broker.coordinators.values():
             coordinator.stop()
+        if self.broker.has_anywhere:
+            self.broker.anywhere.stop()
         await self._listening.drained()
         if self.broker.has_telemetry:  # after the last clients have pushed their metrics
             self.broker.telemetry.close()

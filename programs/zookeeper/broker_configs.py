@@ -22,7 +22,7 @@ from programs.zookeeper.plan import Known, is_same
 OF_THE_CLUSTER: Final = "min.insync.replicas"
 """A default of all brokers that the controller itself sets (KIP-966). It is hidden, so that no old tool removes it."""
 
-logger = get_logger("broker.zookeeper")
+logger = get_logger(__name__)
 
 
 def entity_name(resource: ConfigResource) -> str:

@@ -33,7 +33,7 @@ outdated, and it resigns in favour of another broker."""
 CATCH_UP_MS: Final = 100
 """Interval at which a newly active broker checks whether its image has caught up with the cluster."""
 
-logger = get_logger("broker.zookeeper")
+logger = get_logger(__name__)
 
 
 class FollowedControllers(NamedTuple):

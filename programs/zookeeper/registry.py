@@ -16,7 +16,7 @@ from programs.zookeeper.znodes import BadZnode
 Target = Mapping[str, bytes]
 """The target znodes of a topic."""
 
-logger = get_logger("broker.zookeeper")
+logger = get_logger(__name__)
 
 
 class Registry:

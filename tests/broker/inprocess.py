@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import pytest
 
+from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.dispatch.api import WireParser
 from broker.dispatch.dispatcher import FRONT_BYTES
@@ -22,6 +24,7 @@ from programs.run.server import Server
 from protocol.codec import decode, encode
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.schema import identity
+from tests.waiting import until
 
 R = TypeVar("R")
 CORRELATION_ID = 7
@@ -107,9 +110,7 @@ class Client:
 
     async def frames(self, count: int) -> list[bytes]:
         """The next answers, as they are on the wire."""
-        async with asyncio.timeout(LONG_S):
-            while len(self.wire.sent) == 0 and not self.wire.closing:  # noqa: ASYNC110 (the loop is the clock)
-                await asyncio.sleep(0)
+        await until(lambda: self.wire.sent or self.wire.closing)
         return self.wire.take()[:count]
 
     async def ask(self, request: object, version: int, response: type[R]) -> R:
@@ -140,7 +141,7 @@ def parse_by(monkeypatch: pytest.MonkeyPatch, key: int, wire: WireParser | None)
     """Lets this parser, or the codec alone, parse the API's requests."""
     row = APIS.find(key)
     assert row is not None
-    monkeypatch.setitem(APIS._rows, key, row._replace(wire=wire))
+    monkeypatch.setitem(APIS._rows, key, replace(row, wire=wire))
 
 
 def decode_response(frame: bytes, key: int, version: int, response: type[R]) -> R:
@@ -152,9 +153,9 @@ def decode_response(frame: bytes, key: int, version: int, response: type[R]) -> 
 class InProcess:
     """`async with InProcess(tmp_path, {...options}) as broker`."""
 
-    def __init__(self, directory: Path, options: dict[str, str] | None = None) -> None:
+    def __init__(self, directory: Path, options: dict[str, str] | None = None, clock: Clock | None = None) -> None:
         texts = {"log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0", **(options or {})}
-        self.server = Server(BrokerConfig.parse(texts), asyncio.Event())
+        self.server = Server(BrokerConfig.parse(texts), asyncio.Event(), clock=clock)
 
     async def __aenter__(self) -> Self:
         await self.server.start()

@@ -1,36 +1,22 @@
-"""The audit log: denials at info and permissions at debug, with a bound on the lines of a request and of a second."""
+"""Tests the audit log: denials at info and permissions at debug, with limits on the lines of a request and of a
+second."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from broker.logging import DEBUG, Logger, levels
+from broker.logging import DEBUG, levels
 from broker.request.audit import INTERVAL_MS, LINES_A_SECOND, LINES_OF_REQUEST, SUPPRESSED_KINDS, AuditLog
 from broker.request.context import ClientConnection, Context, Principal
 from protocol.acl import Operation, Resource
 from protocol.api_key import ApiKey
 from tests.clock import ManualClock
+from tests.log_lines import Line
 
 MANY = 10 * LINES_OF_REQUEST
 REQUESTS = 2 * LINES_A_SECOND // LINES_OF_REQUEST
-
-Lines = list[tuple[str, str, dict[str, Any]]]
-
-
-@pytest.fixture
-def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
-    """Level, event and fields of each line."""
-    logged: Lines = []
-
-    def at(level: str) -> Any:
-        return lambda logger, event, **fields: logged.append((level, event, fields))
-
-    monkeypatch.setattr(Logger, "info", at("info"))
-    monkeypatch.setattr(Logger, "debug", at("debug"))
-    return logged
 
 
 @pytest.fixture
@@ -61,9 +47,9 @@ def decide(audit: AuditLog, context: Context, count: int, *, is_allowed: bool = 
         audit.decided(context, Operation.CREATE, Resource.TOPIC, f"topic-{number}", is_allowed=is_allowed)
 
 
-def test_a_denial_is_logged_at_info(audit: AuditLog, lines: Lines) -> None:
+def test_a_denial_is_logged_at_info(audit: AuditLog, logged: list[Line]) -> None:
     decide(audit, request(), 1)
-    ((level, event, fields),) = lines
+    ((level, event, fields, _),) = logged
     assert (level, event) == ("info", "denied")
     assert fields == {
         "principal": "User:eve",
@@ -77,47 +63,47 @@ def test_a_denial_is_logged_at_info(audit: AuditLog, lines: Lines) -> None:
     }
 
 
-def test_a_permission_is_not_logged_at_the_level_info(audit: AuditLog, lines: Lines) -> None:
+def test_a_permission_is_not_logged_at_the_level_info(audit: AuditLog, logged: list[Line]) -> None:
     decide(audit, request(), 1, is_allowed=True)
-    assert lines == []
+    assert logged == []
 
 
 @pytest.mark.usefixtures("debug")
-def test_a_permission_is_logged_at_debug(audit: AuditLog, lines: Lines) -> None:
+def test_a_permission_is_logged_at_debug(audit: AuditLog, logged: list[Line]) -> None:
     decide(audit, request(), 1, is_allowed=True)
-    assert [line[:2] for line in lines] == [("debug", "allowed")]
+    assert [(line.level, line.event) for line in logged] == [("debug", "allowed")]
 
 
 def test_a_request_has_so_many_lines_and_one_with_the_count_of_the_others(
-    audit: AuditLog, clock: ManualClock, lines: Lines
+    audit: AuditLog, clock: ManualClock, logged: list[Line]
 ) -> None:
     decide(audit, request(), MANY)
-    assert len(lines) == LINES_OF_REQUEST
+    assert len(logged) == LINES_OF_REQUEST
     clock.advance(INTERVAL_MS)
-    _, event, fields = lines.pop()
-    assert (event, len(lines)) == ("decisions without a line each", LINES_OF_REQUEST)
+    _, event, fields, _ = logged.pop()
+    assert (event, len(logged)) == ("decisions without a line each", LINES_OF_REQUEST)
     assert (fields["count"], fields["decision"], fields["principal"]) == (MANY - LINES_OF_REQUEST, "denied", "User:eve")
 
 
 def test_a_second_has_so_many_lines_however_many_requests_it_has(
-    audit: AuditLog, clock: ManualClock, lines: Lines
+    audit: AuditLog, clock: ManualClock, logged: list[Line]
 ) -> None:
     for _ in range(REQUESTS):
         decide(audit, request(), LINES_OF_REQUEST)
-    assert len(lines) == LINES_A_SECOND
+    assert len(logged) == LINES_A_SECOND
     clock.advance(INTERVAL_MS)
-    assert lines[-1][2]["count"] == REQUESTS * LINES_OF_REQUEST - LINES_A_SECOND
-    lines.clear()
+    assert logged[-1].fields["count"] == REQUESTS * LINES_OF_REQUEST - LINES_A_SECOND
+    logged.clear()
     decide(audit, request(), 1)
-    assert [event for _, event, _ in lines] == ["denied"]
+    assert [line.event for line in logged] == ["denied"]
 
 
-def test_only_so_many_kinds_are_counted_apart(audit: AuditLog, clock: ManualClock, lines: Lines) -> None:
+def test_only_so_many_kinds_are_counted_apart(audit: AuditLog, clock: ManualClock, logged: list[Line]) -> None:
     users = 2 * LINES_A_SECOND
     for number in range(users):
         decide(audit, request(f"user-{number}"), 1)
-    lines.clear()
+    logged.clear()
     clock.advance(INTERVAL_MS)
-    assert len(lines) == SUPPRESSED_KINDS + 1
-    assert sum(fields["count"] for _, _, fields in lines) == users - LINES_A_SECOND
+    assert len(logged) == SUPPRESSED_KINDS + 1
+    assert sum(line.fields["count"] for line in logged) == users - LINES_A_SECOND
     assert not clock.timers

@@ -1,4 +1,4 @@
-"""The permissions that each API requires, and where they are checked."""
+"""Tests the permissions that each API requires, and where they are checked."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from typing import Any
 
 import pytest
 
-from broker.clock import SystemClock
-from broker.dispatch.api import Api, Apis
+from broker.dispatch.api import CONTROLLER, Api
 from broker.dispatch.dispatcher import Route
 from broker.handlers import APIS, heartbeat
-from broker.request.authorisation import CLUSTER_NAME, NO_RULE, PUBLIC, Operation, Resource
+from broker.handlers.controller import CONTROLLER_APIS
+from broker.request.authorisation import CLUSTER_NAME, PUBLIC, Operation, Resource
 from broker.request.context import Context
-from broker.request.log_limiter import LogLimiter
-from broker.workers import Workers
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from protocol.messages.produce import ProduceResponse
+from tests.broker.asking import batch, produce_request
 from tests.broker.inprocess import InProcess
+from tests.coordinator.cluster.given import creatable
 
 OPEN_TO_ALL = {
     ApiKey.API_VERSIONS,
@@ -34,12 +37,12 @@ OPEN_TO_ALL = {
     ApiKey.RENEW_DELEGATION_TOKEN,
     ApiKey.EXPIRE_DELEGATION_TOKEN,
 }
-"""ApiVersions comes before authentication; DescribeCluster says what is authorised, and is told to everybody; a token
-is its owner's and renewers' to renew and to end."""
+"""ApiVersions comes before authentication. DescribeCluster answers everybody, with the authorized operations. A token
+may be renewed and expired by its owner and its renewers."""
 
 
 class Denies:
-    """An authorizer that lets nobody do some things, and remembers what it was asked."""
+    """An authorizer that denies some operations to everybody, and records the checks."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -74,18 +77,33 @@ def test_a_requirement_reads_as_the_documentation_has_it() -> None:
     assert str(PUBLIC) == "nothing"
 
 
-def test_a_row_without_a_rule_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    apis = Apis("broker.handlers", ["heartbeat"])
-    monkeypatch.setattr(heartbeat, "API", heartbeat.API._replace(authorize=NO_RULE))
-    with pytest.raises(TypeError, match=r"HEARTBEAT in broker\.handlers\.heartbeat has no rule"):
-        apis.find(ApiKey.HEARTBEAT)
+def test_a_row_without_a_rule_cant_be_made() -> None:
+    with pytest.raises(TypeError, match="authorize"):
+        Api(HeartbeatRequest, HeartbeatResponse, heartbeat.heartbeat)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("api", [*CONTROLLER_APIS], ids=lambda api: api.key.name)
+def test_an_api_of_the_controllers_requires_something_unless_it_is_open_to_all(api: Api) -> None:
+    assert (not api.authorize.requirements) is (api.key in OPEN_TO_ALL - {ApiKey.DESCRIBE_CLUSTER})
+
+
+def test_a_controller_has_every_api_that_brokers_forward() -> None:
+    forwarded = [row for row in APIS if row.answered_by is CONTROLLER]
+    assert len(forwarded) == 20
+    assert [row.key for row in forwarded if CONTROLLER_APIS.find(row.key) is not row] == []
+
+
+@pytest.mark.parametrize("row", [*APIS, *CONTROLLER_APIS], ids=lambda api: api.key.name)
+def test_an_api_without_a_handler_is_the_controllers(row: Api) -> None:
+    assert row.handle is not None or row.answered_by is CONTROLLER
+    assert row.here is None or row.answered_by is CONTROLLER
 
 
 @pytest.mark.parametrize("authorizes", [False, True])
-def test_a_request_meets_a_rule_only_if_there_is_an_authorizer(authorizes: bool) -> None:
-    row = heartbeat.API
-    route = Route(row, LogLimiter(), SystemClock(), Workers(1, "codec"), authorizes=authorizes)
-    assert (route.handle is not row.handle) is authorizes
+async def test_a_request_meets_a_rule_only_if_there_is_an_authorizer(broker: InProcess, authorizes: bool) -> None:
+    host = broker.server.broker
+    host.authorizer = Denies() if authorizes else None
+    assert (Route(heartbeat.API, host).handle is not heartbeat.heartbeat) is authorizes
 
 
 async def test_what_requires_the_cluster_is_refused_before_its_handler(broker: InProcess) -> None:
@@ -95,6 +113,29 @@ async def test_what_requires_the_cluster_is_refused_before_its_handler(broker: I
     answer = await broker.client().ask(request, 0, ListPartitionReassignmentsResponse)
     assert (answer.error_code, answer.topics) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])
     assert authorizer.questions == [("User:ANONYMOUS", Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME)]
+
+
+class Fails(Denies):
+    """An authorizer with a bug."""
+
+    def allows(
+        self, context: Context, operation: Operation, resource: Resource, name: str, *, quiet: bool = False
+    ) -> bool:
+        raise RuntimeError("a bug")
+
+
+async def test_an_authorizer_that_fails_permits_nothing(broker: InProcess) -> None:
+    await broker.create_topic("t")
+    broker.server.broker.authorizer = Fails()
+    client = broker.client()
+    created = await client.ask(
+        CreateTopicsRequest(topics=[creatable("u", 1, 1)], timeout_ms=1000), 7, CreateTopicsResponse
+    )
+    produced = await client.ask(produce_request("t", (0, batch(b"x"))), 12, ProduceResponse)
+    assert [topic.error_code for topic in created.topics] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert produced.responses[0].partition_responses[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert broker.server.broker.image.topic("u") is None
+    assert broker.server.broker.replicas.partition("t", 0).log_end_offset == 0
 
 
 async def test_everybody_may_do_everything_where_there_is_no_authorizer(broker: InProcess) -> None:

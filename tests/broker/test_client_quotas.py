@@ -1,4 +1,5 @@
-"""Quotas: what is beyond them is answered with a throttle time, and the connection waits for as long."""
+"""Tests quotas: a request beyond its quota is answered with a throttle time, and its connection is muted for that
+time."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.errors import ErrorCode
 from protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -14,7 +16,9 @@ from protocol.messages.alter_client_quotas import (
     EntryData,
     OpData,
 )
+from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.fetch import FetchResponse
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.messages.produce import ProduceResponse
 from tests.broker.asking import batch, fetch_request, produce_request
@@ -112,6 +116,31 @@ async def test_who_takes_more_time_than_its_share_is_throttled_for_a_window_at_m
     await limit(broker, "request_percentage", 0.000001)
     answer = await broker.client().ask(ListGroupsRequest(), 5, ListGroupsResponse)
     assert answer.throttle_time_ms == 1_000
+
+
+async def test_a_large_answer_that_a_thread_encodes_has_the_throttle_time_as_well(broker: InProcess) -> None:
+    await limit(broker, "request_percentage", 0.000001)
+    client = broker.client()
+    names = [f"a group without members {number}" for number in range(1_000)]
+    answer = await client.ask(DescribeGroupsRequest(groups=names), 5, DescribeGroupsResponse)
+    assert (answer.throttle_time_ms, len(answer.groups)) == (1_000, len(names))
+    assert not client.connection.is_read_from
+
+
+async def test_a_rejection_has_the_throttle_time(broker: InProcess) -> None:
+    await limit(broker, "request_percentage", 0.000001)
+    heartbeat = HeartbeatRequest(group_id="", generation_id=1, member_id="m")
+    answer = await broker.client().ask(heartbeat, 4, HeartbeatResponse)
+    assert (answer.error_code, answer.throttle_time_ms) == (ErrorCode.INVALID_GROUP_ID, 1_000)
+
+
+async def test_a_produce_without_an_answer_counts(broker: InProcess) -> None:
+    await limit(broker, "producer_byte_rate", 1000)
+    client = broker.client()
+    client.send(request_frame(produce_request(TOPIC, (0, LARGE), acks=0), 12))
+    await broker.settled()
+    assert client.wire.take() == []
+    assert not client.connection.is_read_from
 
 
 async def test_an_address_that_connects_too_often_waits_and_is_turned_away(broker: InProcess) -> None:

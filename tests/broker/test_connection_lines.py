@@ -1,4 +1,4 @@
-"""The log's lines about connections: bounded by address and in all, and what is left out is counted."""
+"""Tests the log lines about connections: limited by address and in total, and suppressed lines are counted."""
 
 from __future__ import annotations
 
@@ -6,26 +6,10 @@ from typing import Any
 
 import pytest
 
-from broker.network import connection_lines
 from broker.network.connection_lines import ConnectionLines
 from broker.request.log_limiter import LINES, LINES_OF_ADDRESS, LogLimiter
 from protocol.errors import ProtocolError
-
-Told = list[dict[str, object]]
-
-
-@pytest.fixture
-def logged(monkeypatch: pytest.MonkeyPatch) -> Told:
-    lines: Told = []
-
-    class Log:
-        def warning(self, event: str, **fields: object) -> None:
-            lines.append(fields)
-
-        error = warning
-
-    monkeypatch.setattr(connection_lines, "logger", Log())
-    return lines
+from tests.log_lines import Line
 
 
 def test_an_address_has_so_many_lines_and_leaves_others_theirs() -> None:
@@ -56,32 +40,32 @@ def test_counting_takes_no_memory_for_each_address() -> None:
 
 
 class Peer:
-    """As much of a connection as is asked for here."""
+    """The part of a connection that the log lines need."""
 
     ip, peer = "a", "a:1"
 
 
-def test_no_line_about_a_peer_keeps_out_one_about_a_bug_of_ours(logged: Told) -> None:
+def test_no_line_about_a_peer_keeps_out_one_about_a_bug_of_ours(logged: list[Line]) -> None:
     lines = ConnectionLines(LogLimiter())
     peer: Any = Peer()
     for _ in range(LINES_OF_ADDRESS + 5):
         lines.failed(peer, ProtocolError("torn"))
     lines.failed(peer, ZeroDivisionError())
     assert len(logged) == LINES_OF_ADDRESS + 1
-    assert isinstance(logged[-1]["exc_info"], ZeroDivisionError)
+    assert isinstance(logged[-1].fields["exc_info"], ZeroDivisionError)
     lines.begin_interval()
-    assert logged[-1] == {"count": 5, "most_of": "a", "of_it": 5}
+    assert logged[-1].fields == {"count": 5, "most_of": "a", "of_it": 5}
 
 
-def test_a_connection_that_an_error_of_the_system_ends_has_a_line(logged: Told) -> None:
+def test_a_connection_that_an_error_of_the_system_ends_has_a_line(logged: list[Line]) -> None:
     lines = ConnectionLines(LogLimiter())
     peer: Any = Peer()
     lines.lost(peer, OSError(22, "Invalid argument"))
-    assert logged == [{"peer": "a:1", "reason": "OSError(22, 'Invalid argument')"}]
+    assert [line.fields for line in logged] == [{"peer": "a:1", "reason": "OSError(22, 'Invalid argument')"}]
 
 
 @pytest.mark.parametrize("error", [None, ConnectionResetError(), BrokenPipeError(), TimeoutError()])
-def test_a_connection_that_its_peer_ends_has_none(logged: Told, error: Exception | None) -> None:
+def test_a_connection_that_its_peer_ends_has_none(logged: list[Line], error: Exception | None) -> None:
     peer: Any = Peer()
     ConnectionLines(LogLimiter()).lost(peer, error)
     assert logged == []

@@ -1,4 +1,4 @@
-"""Every number that a client can send, at its extremes: the broker answers, and logs no bug of its own."""
+"""Sends every number of every request at its extremes: the broker answers, and logs no bug of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any, Self
 import pytest
 
 from broker.handlers import APIS, NAMES
-from broker.logging import Logger
 from protocol.api_key import ApiKey
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -26,6 +25,7 @@ from protocol.types import uuid_to_text
 from tests.broker.asking import FETCH_VERSION, batch, fetch, fetch_request, produce
 from tests.broker.extremes import TOPIC, Extreme, extremes, without_answer
 from tests.broker.inprocess import LONG_S, Client, InProcess, decode_response, request_frame
+from tests.log_lines import Line, errors, log_lines
 
 BYSTANDERS = "bystanders"
 OPTIONS = {
@@ -43,14 +43,17 @@ WRITTEN_TWICE = 2
 
 
 class ExtremeBroker(InProcess):
-    """A broker with topics, groups and producers at work, of whose errors none goes unheard."""
+    """A broker with topics, active groups and producers; every error that it logs fails the test."""
 
-    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, directory: Path) -> None:
         super().__init__(directory, OPTIONS)
         self.bugs: list[str] = []
         self.counter = count()
-        for level in ("error", "exception", "critical"):
-            monkeypatch.setattr(Logger, level, lambda logger, event, **fields: self.hear(event, fields))
+
+    def read(self, line: Line) -> None:
+        """Takes a line of the log."""
+        if errors([line]):
+            self.hear(line.event, line.fields)
 
     async def __aenter__(self) -> Self:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: self.hear("of the event loop", context))
@@ -63,7 +66,7 @@ class ExtremeBroker(InProcess):
         self.bugs.append(f"{event}: {trace}")
 
     async def settle(self) -> bytes:
-        """The topic is there, with two partitions of data; its id."""
+        """Waits until the topic exists, with two partitions of data; returns its id."""
         topic = self.server.broker.image.topic(TOPIC)
         if topic is not None and len(topic.partitions) > 1:
             return topic.topic_id
@@ -77,7 +80,7 @@ class ExtremeBroker(InProcess):
 
 
 async def furnish(broker: InProcess) -> None:
-    """Coordinators have loaded; a group has a member, a transactional id a producer."""
+    """Loads the coordinators, and creates a group with a member, and a transactional id with a producer."""
     topic_id = uuid_to_text(await broker.create_topic(BYSTANDERS))
     client = broker.client()
     for kind, key in enumerate(("group", "transactional", f"sharing:{topic_id}:0")):
@@ -108,16 +111,18 @@ PRODUCING = InitProducerIdRequest(transactional_id="transactional", transaction_
 
 
 @asynccontextmanager
-async def world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ExtremeBroker]:
-    async with ExtremeBroker(directory, monkeypatch) as made:
-        await furnish(made)
-        made.bugs.clear()
-        yield made
-        assert not made.bugs
+async def world(directory: Path) -> AsyncIterator[ExtremeBroker]:
+    broker = ExtremeBroker(directory)
+    with log_lines(broker.read):
+        async with broker as made:
+            await furnish(made)
+            made.bugs.clear()
+            yield made
+            assert not made.bugs
 
 
 async def answered(client: Client, count: int) -> bool:
-    """Waits for so many answers; False if the connection was closed instead."""
+    """Waits for this number of answers; False if the connection was closed instead."""
     frames: list[bytes] = []
     async with asyncio.timeout(LONG_S):
         while len(frames) < count and not client.wire.closing:
@@ -127,7 +132,7 @@ async def answered(client: Client, count: int) -> bool:
 
 
 async def send(made: ExtremeBroker, extreme: Extreme) -> str | None:
-    """Sends it with a valid request behind it; what is wrong with what comes."""
+    """Sends the request and a valid request after it; returns what is wrong with the answers."""
     client = made.client()
     request = extreme.build(await made.settle())
     if isinstance(request, JoinGroupRequest):
@@ -142,11 +147,11 @@ async def send(made: ExtremeBroker, extreme: Extreme) -> str | None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_any_number_may_be_at_its_extremes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_any_number_may_be_at_its_extremes(name: str, tmp_path: Path) -> None:
     api = APIS.find(ApiKey[name.upper()])
     assert api is not None
     wrong: list[str] = []
-    async with world(tmp_path, monkeypatch) as made:
+    async with world(tmp_path) as made:
         for version in range(api.versions.first, api.versions.last + 1):
             wrong += [problem for extreme in extremes(api.request, version) if (problem := await send(made, extreme))]
             assert (await produce(made.client(), BYSTANDERS, batch(b"a"))).error_code == 0
@@ -157,9 +162,9 @@ async def test_any_number_may_be_at_its_extremes(name: str, tmp_path: Path, monk
 @pytest.mark.parametrize("version", range(4, FETCH_VERSION + 1))
 @pytest.mark.parametrize("min_bytes", [1, (1 << 31) - 1])
 async def test_a_fetch_that_waits_as_long_as_can_be_said_is_answered_when_there_is_enough(
-    version: int, min_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    version: int, min_bytes: int, tmp_path: Path
 ) -> None:
-    async with world(tmp_path, monkeypatch) as made:
+    async with world(tmp_path) as made:
         waiting = made.client()
         longest = fetch_request(BYSTANDERS, max_wait_ms=(1 << 31) - 1, min_bytes=min_bytes)
         waiting.send(request_frame(longest, version))
@@ -175,10 +180,8 @@ async def test_a_fetch_that_waits_as_long_as_can_be_said_is_answered_when_there_
 
 @pytest.mark.parametrize("version", range(4, FETCH_VERSION + 1))
 @pytest.mark.parametrize("max_wait_ms", [-(1 << 31), -1, 0])
-async def test_a_fetch_that_may_not_wait_is_answered_at_once(
-    version: int, max_wait_ms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with world(tmp_path, monkeypatch) as made:
+async def test_a_fetch_that_may_not_wait_is_answered_at_once(version: int, max_wait_ms: int, tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
         request = fetch_request(BYSTANDERS, max_wait_ms=max_wait_ms, min_bytes=(1 << 31) - 1)
         answer = await made.client().ask(request, version, FetchResponse)
         assert answer.responses[0].partitions[0].error_code == 0

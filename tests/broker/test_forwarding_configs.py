@@ -1,4 +1,4 @@
-"""Changes of configs at a broker whose controllers are elsewhere: some it refuses itself, the others it forwards."""
+"""Tests changes of configs on a broker with remote controllers: it rejects some itself, and forwards the others."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 
 from broker.clock import SystemClock
-from broker.dispatch.forwarding import ForwardingApis
+from broker.dispatch.call import Call
+from broker.dispatch.dispatcher import Route
+from broker.dispatch.host import Forwarding
+from broker.handlers import APIS
 from broker.metadata.file_reads import FileReads
-from broker.request.turns import Turns
+from broker.request.log_limiter import LogLimiter
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.configs.rules import ConfigRules, FileCheck
 from coordinator.cluster.requester import Requester
-from programs.run.joining import refused_configs
+from programs.run.joining import rejected_configs
 from protocol.api_key import ApiKey
 from protocol.codec import decode, encode
 from protocol.config import ConfigError
@@ -42,7 +45,7 @@ def no_store() -> None:
 
 
 class Controllers:
-    """Has all that is forwarded done."""
+    """A controller that accepts all forwarded changes."""
 
     def __init__(self) -> None:
         self.names: list[tuple[int, str]] = []
@@ -64,30 +67,24 @@ def resource(kind: int, name: str, *configs: tuple[str, str | None], words: Any 
     return words.AlterConfigsResource(resource_type=kind, resource_name=name, configs=made)
 
 
+def forwarding_host(forwarding: Forwarding) -> Any:
+    """Returns what a dispatcher uses of a broker whose controllers are elsewhere."""
+    clock, config = SystemClock(), SimpleNamespace(node_id=NODE)
+    return SimpleNamespace(
+        forwarding=forwarding, authorizer=None, clock=clock, config=config, codec_threads=None, faults=LogLimiter()
+    )
+
+
 async def altered(controllers: Controllers, key: ApiKey, *resources: Any) -> list[tuple[int, str, ErrorCode]]:
-    """Asks the broker, and returns its answer of each resource."""
+    """Sends the request to the broker, and returns its answer for each resource."""
     rules = ConfigRules(NODE, checkers={ResourceType.BROKER: no_bad_values})
-    apis = ForwardingApis(
-        "broker.handlers",
-        ("alter_configs", "incremental_alter_configs"),
-        controllers,
-        partial(refused_configs, given.image(), rules, NODE, FileReads(SystemClock())),
-    )
-    api = apis.find(key)
+    rejected = partial(rejected_configs, given.image(), rules, NODE, FileReads(SystemClock()))
+    host = forwarding_host(Forwarding(controllers.forward, rejected))
+    api = APIS.find(key)
     assert api is not None
-    context = SimpleNamespace(requester=Requester("User", "alice", "c", "127.0.0.1"))
+    context: Any = SimpleNamespace(version=VERSION, requester=Requester("User", "alice", "c", "127.0.0.1"))
     request = api.request(resources=list(resources), validate_only=False)
-    host = SimpleNamespace(config=SimpleNamespace(node_id=NODE))
-    call: Any = SimpleNamespace(
-        turns=lambda: Turns(SystemClock()),
-        api=api,
-        request=request,
-        version=VERSION,
-        context=context,
-        host=host,
-        may=lambda requirement: True,
-    )
-    answer: Any = await api.handle(call)
+    answer: Any = await Route(api, host).handle(Call(api, context, host, request))
     if isinstance(answer, bytes):
         answer, _ = decode(api.response, VERSION, answer)
     return [(one.resource_type, one.resource_name, error_code(one.error_code)) for one in answer.responses]

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from broker.dispatch.dispatcher import MAX_OTHER_REQUEST_BYTES, MAX_REQUEST_ITEMS
-from broker.logging import Logger
 from broker.request.turns import REQUESTS
 from programs.run.jobs import LEAST_INTERVAL_MS, Job, Keeper
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -27,26 +26,9 @@ from protocol.records.record import Record
 from protocol.types import NO_UUID
 from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
 from tests.clock import ManualClock
+from tests.log_lines import Line
 
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-
-
-Lines = list[tuple[str, dict[str, object]]]
-
-
-@pytest.fixture
-def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
-    """The lines that the listener and the dispatcher log."""
-    logged: Lines = []
-
-    def log(logger: Logger, event: str, **fields: object) -> None:
-        if logger.name in names:
-            logged.append((event, fields))
-
-    names = {"broker.network.connection", "broker.requests.dispatch"}
-    for level in ("debug", "warning", "error"):
-        monkeypatch.setattr(Logger, level, log)
-    return logged
 
 
 def numbered(frame: bytes, correlation_id: int) -> bytes:
@@ -156,15 +138,15 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("case", GARBAGE)
-async def test_garbage_costs_its_own_connection_and_one_line(case: str, tmp_path: Path, lines: Lines) -> None:
+async def test_garbage_costs_its_own_connection_and_one_line(case: str, tmp_path: Path, lines: list[Line]) -> None:
     async with InProcess(tmp_path) as served:
         client, other = served.client(), served.client()
         hello = request_frame(HELLO, 3)
         client.send(hello + GARBAGE[case] + hello)
         assert len(client.wire.take()) == 1
         assert client.wire.is_closing()
-        assert [(event, fields["peer"]) for event, fields in lines] == [("connection closed", "127.0.0.1:1")]
-        assert isinstance(lines[0][1]["offset"], int)
+        assert [(line.event, line.fields["peer"]) for line in lines] == [("connection closed", "127.0.0.1:1")]
+        assert isinstance(lines[0].fields["offset"], int)
         assert (await other.ask(HELLO, 3, ApiVersionsResponse)).error_code == 0
 
 
@@ -178,10 +160,10 @@ async def test_a_text_that_is_none_is_read_as_java_reads_it(tmp_path: Path) -> N
         assert topic.error_code == 17  # INVALID_TOPIC_EXCEPTION
 
 
-async def test_the_line_names_api_version_and_place(tmp_path: Path, lines: Lines) -> None:
+async def test_the_line_names_api_version_and_place(tmp_path: Path, lines: list[Line]) -> None:
     async with InProcess(tmp_path) as served:
         served.client().send(GARBAGE["a list too long"])
-        ((_, fields),) = lines
+        ((_, _, fields, _),) = lines
         assert fields["reason"] == "METADATA v1: topics of 1073741824 does not fit in the 0 bytes that are left"
         assert fields["offset"] == 14
 
@@ -226,7 +208,7 @@ def crowd(items: int, *, tags: bool = False) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-async def test_a_request_has_no_more_items_than_a_constant(tmp_path: Path, lines: Lines) -> None:
+async def test_a_request_has_no_more_items_than_a_constant(tmp_path: Path, lines: list[Line]) -> None:
     async with InProcess(tmp_path) as served:
         names = [MetadataRequestTopic(name="", topic_id=NO_UUID)] * MAX_REQUEST_ITEMS
         client = served.client()
@@ -237,12 +219,14 @@ async def test_a_request_has_no_more_items_than_a_constant(tmp_path: Path, lines
         client.send(request_frame(MetadataRequest(topics=names, allow_auto_topic_creation=False), 9))
         assert await client.frames(1) == []
         assert client.wire.is_closing()
-    ((_, fields),) = lines
+    ((_, _, fields, _),) = lines
     assert f"METADATA v9: more than {MAX_REQUEST_ITEMS} items" in str(fields["reason"])
 
 
 @pytest.mark.parametrize("tags", [False, True])
-async def test_a_produce_of_empty_topics_or_tags_is_not_taken_apart(tags: bool, tmp_path: Path, lines: Lines) -> None:
+async def test_a_produce_of_empty_topics_or_tags_is_not_taken_apart(
+    tags: bool, tmp_path: Path, lines: list[Line]
+) -> None:
     async with InProcess(tmp_path) as served:
         client = served.client()
         client.send(crowd(MAX_REQUEST_ITEMS, tags=tags))
@@ -250,7 +234,7 @@ async def test_a_produce_of_empty_topics_or_tags_is_not_taken_apart(tags: bool, 
         client.send(crowd(1_000_000, tags=tags))
         assert await client.frames(1) == []
         assert client.wire.is_closing()
-    ((_, fields),) = lines
+    ((_, _, fields, _),) = lines
     assert f"PRODUCE v12: more than {MAX_REQUEST_ITEMS} items" in str(fields["reason"])
 
 
@@ -304,7 +288,7 @@ async def test_an_idle_client_that_does_not_read_is_cut_off(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("version", [1, 13])
 async def test_a_failing_handler_costs_its_own_request(
-    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Lines
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[Line]
 ) -> None:
     """Version 13 of Metadata has a place for the error; in version 1 each topic has one."""
     async with InProcess(tmp_path) as served:
@@ -317,7 +301,7 @@ async def test_a_failing_handler_costs_its_own_request(
         assert [topic.error_code for topic in answer.topics] == [-1]
         assert answer.error_code == (-1 if version == 13 else 0)
         assert not client.wire.closing
-        assert isinstance(lines[0][1]["exc_info"], ZeroDivisionError)
+        assert isinstance(lines[0].fields["exc_info"], ZeroDivisionError)
         monkeypatch.undo()
         assert (await other.ask(MetadataRequest(topics=[]), version, MetadataResponse)).brokers
 

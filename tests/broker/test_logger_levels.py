@@ -1,4 +1,5 @@
-"""The levels of a broker's loggers, and whose configs a broker changes: what it does before it asks the controller."""
+"""Tests the levels of a broker's loggers, and the configs that a broker changes itself before it asks the
+controller."""
 
 from __future__ import annotations
 
@@ -13,9 +14,8 @@ from typing import Any
 import pytest
 
 from broker.clock import SystemClock
-from broker.dispatch.call import HostCall
-from broker.dispatch.logger_changes import set_own_loggers
-from broker.handlers.incremental_alter_configs import API
+from broker.dispatch.call import Call
+from broker.handlers.incremental_alter_configs import API, set_own_loggers
 from broker.logging import DEBUG, ERROR, INFO, Levels, levels
 from protocol.codec import encode
 from protocol.errors import ErrorCode
@@ -46,7 +46,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[InProcess]:
 
 @pytest.fixture(autouse=True)
 def own_levels() -> Iterator[None]:
-    """Leaves the process' levels as they are."""
+    """Restores the levels of the process after the test."""
     yield
     for name in ("root", NAME):
         levels.unset(name) if name != "root" else levels.set(name, INFO)
@@ -101,7 +101,7 @@ async def test_levels_are_described_set_and_unset(broker: InProcess) -> None:
     assert (await described(broker))["root"] == "INFO"
     assert await alter(broker, resource(LOGGER, "1", (NAME, SET, "DEBUG"), ("root", SET, "ERROR"))) == [(0, None)]
     now = await described(broker)
-    assert (now[NAME], now["root"], now["broker.requests"]) == ("DEBUG", "ERROR", "ERROR")
+    assert (now[NAME], now["root"], now["broker.dispatch.dispatcher"]) == ("DEBUG", "ERROR", "ERROR")
     assert await alter(broker, resource(LOGGER, "1", (NAME, DELETE, None))) == [(0, None)]
     assert (await described(broker))[NAME] == "ERROR"
 
@@ -161,7 +161,7 @@ def forwarded_call(*resources: AlterConfigsResource) -> Any:
     host: Any = SimpleNamespace(config=SimpleNamespace(node_id=1), authorizer=None, clock=SystemClock())
     context: Any = SimpleNamespace(version=1)
     request = IncrementalAlterConfigsRequest(resources=list(resources), validate_only=False)
-    return HostCall(API, context, host, request)
+    return Call(API, context, host, request)
 
 
 @pytest.mark.source_only

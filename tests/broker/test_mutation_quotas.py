@@ -1,17 +1,19 @@
-"""The quota of changes of the cluster: what is beyond it is refused, or carried out late, by a request's version."""
+"""Tests the quota of changes to the cluster: a change beyond it is rejected, or made and throttled, depending on the
+version."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from broker.dispatch.forwarding import ForwardingApis
-from broker.handlers import NAMES
+from broker.dispatch.call import Call
+from broker.dispatch.dispatcher import Route
+from broker.dispatch.host import Forwarding
+from broker.handlers import create_topics
 from broker.request.context import ClientConnection, Context
 from protocol.api_key import ApiKey
 from protocol.codec import encode
@@ -26,6 +28,7 @@ from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRes
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
 from tests.broker.test_client_quotas import limit
+from tests.broker.test_forwarding_configs import forwarding_host
 from tests.coordinator.cluster.given import creatable
 
 RATE = 2
@@ -50,7 +53,7 @@ async def created(client: Client, name: str, partitions: int = 10, version: int 
 
 
 async def overdraw(broker: InProcess) -> None:
-    """Takes ten of four tokens, which a full bucket allows."""
+    """Takes ten tokens from a full bucket of four, which is allowed."""
     response = await created(broker.client(), "first")
     assert (response.topics[0].error_code, response.throttle_time_ms) == (0, 0)
 
@@ -124,17 +127,14 @@ async def test_a_client_of_another_broker_is_told_in_the_answer_itself(broker: I
 
 
 async def test_whom_a_controller_elsewhere_throttles_this_broker_has_wait() -> None:
-    class Controllers:
-        async def forward(self, request: object, version: int, requester: object) -> bytes:
-            return encode(CreateTopicsResponse(throttle_time_ms=1_234, topics=[]), version)
+    async def forward(request: object, version: int, requester: object) -> bytes:
+        return encode(CreateTopicsResponse(throttle_time_ms=1_234, topics=[]), version)
 
-    async def no_refusals(_: object) -> dict[int, object]:
+    async def none_rejected(_: object) -> dict[int, object]:
         return {}
 
-    api = ForwardingApis("broker.handlers", NAMES, Controllers(), no_refusals).find(ApiKey.CREATE_TOPICS)
-    assert api is not None
+    host = forwarding_host(Forwarding(forward, none_rejected))
     connection = ClientConnection("PLAINTEXT", lambda _, answer: answer)
     context = Context(connection, ApiKey.CREATE_TOPICS, 7, 0, "c", 0)
-    call = SimpleNamespace(api=api, context=context, request=creation("a", 1), version=7)
-    await api.handle(call)
+    await Route(create_topics.API, host).handle(Call(create_topics.API, context, host, creation("a", 1)))
     assert context.throttle_ms == 1_234

@@ -1,21 +1,23 @@
-"""A handler that raises refuses the request, in an answer that its client can read: of every API, in every version."""
+"""Tests that a handler that raises rejects the request with an answer that its client can read, for every API and
+version."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from broker import handlers
-from broker.dispatch.api import Api, Apis
-from broker.dispatch.call import HostCall
+from broker.dispatch.api import CONTROLLER, Api, Apis
+from broker.dispatch.call import Call
 from broker.dispatch.dispatcher import Dispatcher
 from broker.dispatch.rejection import EMPTY, ERROR_FIELDS, rejection
 from broker.handlers import controller
 from broker.handlers.controller.envelope import answered
-from broker.metadata.forwarding import FORWARDED, body, envelope
+from broker.metadata.forwarding import body, envelope
 from coordinator.cluster.requester import Requester
 from protocol.api_key import ApiKey
 from protocol.codec import decode
@@ -32,17 +34,17 @@ SIZE_BYTES = 4
 ALICE = Requester("User", "alice", "client", "127.0.0.1")
 
 
-async def raise_at_once(_: HostCall[object]) -> object:
+async def raise_at_once(_: Call[object]) -> object:
     raise KafkaError(CODE)
 
 
-async def raise_after_a_wait(_: HostCall[object]) -> object:
+async def raise_after_a_wait(_: Call[object]) -> object:
     await asyncio.sleep(0)
     raise KafkaError(CODE)
 
 
 class RaisingApis(Apis):
-    """The rows of a table, all of whose handlers raise but for that of Envelope."""
+    """The rows of a table, in which all handlers except Envelope's raise."""
 
     def __init__(self, package: str, names: Sequence[str]) -> None:
         super().__init__(package, names)
@@ -51,20 +53,20 @@ class RaisingApis(Apis):
     def find(self, key: int) -> Api | None:
         row = super().find(key)
         is_envelope = row is not None and row.key is ApiKey.ENVELOPE
-        return row if row is None or is_envelope else row._replace(handle=self.raising, wire=None)
+        return row if row is None or is_envelope else replace(row, handle=self.raising, here=None, wire=None)
 
 
 class Refusing:
-    """A broker whose handlers raise, and a dispatcher without short cuts before them."""
+    """A broker whose handlers raise, and a dispatcher without short cuts."""
 
     def __init__(self, broker: InProcess) -> None:
         self.host = broker.server.broker
         self.connection = Client(broker.server).connection
 
     async def ask(self, apis: Apis, request: object, version: int, response: type) -> object:
-        """Returns the decoded answer. Raises ProtocolError where the connection is closed."""
+        """Returns the decoded answer. Raises ProtocolError if the connection is closed."""
         self.host.apis = apis
-        dispatcher = Dispatcher(self.host, new_call=HostCall)
+        dispatcher = Dispatcher(self.host)
         self.host.answer_forwarded = dispatcher.answer
         frame = memoryview(request_frame(request, version))[SIZE_BYTES:]
         buffers = await answered(dispatcher.answer(self.connection, frame))
@@ -79,7 +81,7 @@ async def refusing(tmp_path: Path) -> AsyncIterator[Refusing]:
 
 
 def errors_of(message: object, version: int) -> Iterator[int]:
-    """Yields the errors in a response, as far as its version has them."""
+    """Yields the errors in a response that its version has fields for."""
     for field in fields_of(type(message)):
         value = getattr(message, field.name)
         if version not in field.wire.versions:
@@ -92,7 +94,7 @@ def errors_of(message: object, version: int) -> Iterator[int]:
 
 
 def expected_errors(api: Api, version: int) -> set[int]:
-    """Returns the errors in the answer; none where it has no place for them, as Apache Kafka's has not."""
+    """Returns the expected errors in the answer; none if the version has no field for them, as in Apache Kafka."""
     return set() if version in EMPTY.get(api.key, ()) else {int(CODE)}
 
 
@@ -113,7 +115,7 @@ async def test_every_version_of_every_api_is_refused_with_the_error_that_its_han
 
 async def test_a_forwarded_request_is_refused_inside_its_envelope(refusing: Refusing) -> None:
     apis = RaisingApis("broker.handlers", controller.NAMES)
-    for api in (row for row in apis if row.key in FORWARDED):
+    for api in (row for row in handlers.APIS if row.answered_by is CONTROLLER):
         for version in range(api.versions.first, api.versions.last + 1):
             request = plausible(api.request, version, TOPIC_ID)
             wrapped = envelope(request, version, ALICE)

@@ -1,4 +1,4 @@
-"""Work of many pieces runs in steps, in its order."""
+"""Tests that work of many pieces runs in steps, in its order."""
 
 from __future__ import annotations
 
@@ -8,23 +8,19 @@ from collections.abc import Iterator
 import pytest
 
 from broker.steps import STEP_MS, Steps
-from tests.broker.machine_clock import MachineClock
 from tests.clock import ManualClock
 
 
-class Pieces(MachineClock):
-    """Work whose pieces take a millisecond each, by their own clock."""
+class Pieces:
+    """Work whose pieces take a millisecond each, by their clock."""
 
     def __init__(self) -> None:
-        self.passed_ms = 0
+        self.clock = ManualClock()
         self.done: list[str] = []
-
-    def monotonic_ms(self) -> int:
-        return self.passed_ms
 
     def work(self, name: str, count: int) -> Iterator[None]:
         for _ in range(count):
-            self.passed_ms += 1
+            self.clock.advance(1)
             self.done.append(name)
             yield
 
@@ -34,19 +30,19 @@ class Pieces(MachineClock):
 
 
 async def turn() -> None:
-    """One turn of the event loop."""
+    """Runs one turn of the event loop."""
     await asyncio.sleep(0)
 
 
 async def test_a_few_pieces_run_at_once() -> None:
     pieces = Pieces()
-    Steps(pieces).run(pieces.work("a", STEP_MS))
+    Steps(pieces.clock).run(pieces.work("a", STEP_MS))
     assert len(pieces.done) == STEP_MS
 
 
 async def test_many_pieces_run_in_steps() -> None:
     pieces = Pieces()
-    Steps(pieces).run(pieces.work("a", 3 * STEP_MS))
+    Steps(pieces.clock).run(pieces.work("a", 3 * STEP_MS))
     for steps in (1, 2, 3, 3):
         assert len(pieces.done) == steps * STEP_MS
         await turn()
@@ -54,7 +50,7 @@ async def test_many_pieces_run_in_steps() -> None:
 
 async def test_later_work_waits_for_earlier_work() -> None:
     pieces = Pieces()
-    steps = Steps(pieces)
+    steps = Steps(pieces.clock)
     for name in ("a", "b"):
         steps.run(pieces.work(name, 2 * STEP_MS))
     await steps.over()
@@ -63,7 +59,7 @@ async def test_later_work_waits_for_earlier_work() -> None:
 
 async def test_a_caller_waits_only_for_the_work_before_it() -> None:
     pieces = Pieces()
-    steps = Steps(pieces)
+    steps = Steps(pieces.clock)
     steps.run(pieces.work("a", 2 * STEP_MS))
     waiting = asyncio.ensure_future(steps.over())
     await turn()
@@ -75,7 +71,7 @@ async def test_a_caller_waits_only_for_the_work_before_it() -> None:
 
 async def test_work_that_fails_stops_no_other_work() -> None:
     pieces = Pieces()
-    steps = Steps(pieces)
+    steps = Steps(pieces.clock)
     with pytest.raises(ValueError):
         steps.run(pieces.failing())
     steps.run(pieces.work("a", 1))
@@ -85,7 +81,7 @@ async def test_work_that_fails_stops_no_other_work() -> None:
 
 async def test_a_stop_runs_the_rest() -> None:
     pieces = Pieces()
-    steps = Steps(pieces)
+    steps = Steps(pieces.clock)
     steps.run(pieces.work("a", 3 * STEP_MS))
     steps.stop()
     assert len(pieces.done) == 3 * STEP_MS

@@ -1,4 +1,4 @@
-"""Members of groups: what they do when an answer is lost, their coordinator is away, or topics change."""
+"""Tests group members when an answer is lost, their coordinator is away, or topics change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from protocol.messages.share_group_heartbeat import (
     TopicPartitions,
 )
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from tests.commands.scripted_cluster import TIMEOUT_MS, TOPIC_ID, PassingTime, ScriptedCluster
+from tests.clock import ManualClock
+from tests.commands.scripted_cluster import TIMEOUT_MS, TOPIC_ID, ScriptedCluster
 
 HERE = SharePlace(TOPIC_ID, 0)
 TOO_LATE = RequestTimedOut("127.0.0.1:9092", "no answer", sent=True)
@@ -38,7 +39,7 @@ LOST = PeerUnavailable("127.0.0.1:9092", "the connection is lost", sent=True)
 
 
 def heartbeat(epoch: int, assignment: list[int] | None = None, code: int = 0) -> ShareGroupHeartbeatResponse:
-    """The answer to a share group's heartbeat, with partitions of the one topic."""
+    """Returns the answer to a share group's heartbeat, with partitions of the only topic."""
     assigned = (
         None
         if assignment is None
@@ -50,7 +51,7 @@ def heartbeat(epoch: int, assignment: list[int] | None = None, code: int = 0) ->
 
 
 def joined(request: object) -> JoinGroupResponse:
-    """The member is the only one of its group, and its leader."""
+    """Returns a JoinGroup answer in which the member is the only one of its group, and its leader."""
     assert isinstance(request, JoinGroupRequest)
     member = JoinGroupResponseMember(member_id="me", metadata=request.protocols[0].metadata)
     return JoinGroupResponse(
@@ -59,13 +60,13 @@ def joined(request: object) -> JoinGroupResponse:
 
 
 def synced(request: object) -> SyncGroupResponse:
-    """The leader gets what it has assigned to itself."""
+    """Returns the SyncGroup answer to a leader: the assignment that it made for itself."""
     assert isinstance(request, SyncGroupRequest)
     return SyncGroupResponse(error_code=0, assignment=request.assignments[0].assignment)
 
 
 async def alive_until(keep_alive: Coroutine[Any, Any, None], is_done: Callable[[], bool]) -> None:
-    """Runs a member until something has come about, which takes no time but the member's own; raises what it raises."""
+    """Runs a member until a condition holds, which takes only the member's own time; raises the member's error."""
     task = asyncio.ensure_future(keep_alive)
     for _ in range(10_000):
         if task.done() or is_done():
@@ -158,11 +159,11 @@ async def test_a_coordinator_that_does_not_answer_is_looked_for_again(
 async def test_a_coordinator_that_stays_away_ends_the_command(
     cluster: ScriptedCluster, sharer: ShareMembership
 ) -> None:
-    began_ms = cluster.links.clock.at_ms
+    began_ms = cluster.links.clock.time_ms
     cluster.answer(ShareGroupHeartbeatRequest, heartbeat(0, code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
     with pytest.raises(CoordinatorAway, match="group workers: COORDINATOR_LOAD_IN_PROGRESS"):
         await alive_until(sharer.keep_alive(), lambda: False)
-    assert GIVE_UP_MS <= cluster.links.clock.at_ms - began_ms <= GIVE_UP_MS + 3 * TIMEOUT_MS
+    assert GIVE_UP_MS <= cluster.links.clock.time_ms - began_ms <= GIVE_UP_MS + 3 * TIMEOUT_MS
 
 
 async def test_a_member_that_lost_an_answer_joins_again(cluster: ScriptedCluster, member: Membership) -> None:
@@ -234,24 +235,24 @@ async def test_a_request_to_a_broker_that_has_moved_may_be_repeated(cluster: Scr
 
 
 def test_who_has_nothing_to_read_is_told_once_why() -> None:
-    clock, notes = PassingTime(), list[str]()
+    clock, notes = ManualClock(), list[str]()
     empty_handed = EmptyHanded(clock, notes.append, "workers", "odradek share describe")
     for partitions in (0, 0, 1, 0, 0, 0, 0, 0):
-        clock.at_ms += 4_000
+        clock.advance(4_000)
         empty_handed.look(partitions)
     (note,) = notes
     assert "`odradek share describe workers`" in note
 
 
 class Failing(Exception):
-    """The cluster does not do what it is asked for."""
+    """A cluster that rejects every request."""
 
 
 @pytest.mark.parametrize(("kind", "last_step"), [(GroupConsumer, "_commit"), (ShareConsumer, "_close")])
 async def test_a_member_leaves_also_where_its_last_step_fails(
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch, kind: Any, last_step: str
 ) -> None:
-    """The others would wait for the end of its session."""
+    """Otherwise the other members would wait until its session ends."""
     options = SimpleNamespace(group="g", topics=["t"], count=0, isolation="read_committed", exit_at_end=False)
     session: Any = SimpleNamespace(cluster=cluster.client, options=options, output=SimpleNamespace(note=print))
     consumer = kind(session, print) if kind is GroupConsumer else kind(session, print, ACCEPT, None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.by_controller import by_controller
+from broker.dispatch.api import CONTROLLER, Api
 from broker.dispatch.rules import whole
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 API = Api(
-    AllocateProducerIdsRequest, AllocateProducerIdsResponse, by_controller, authorize=whole(CLUSTER_ACTION_CLUSTER)
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    answered_by=CONTROLLER,
+    authorize=whole(CLUSTER_ACTION_CLUSTER),
 )

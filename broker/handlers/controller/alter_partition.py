@@ -1,17 +1,18 @@
 """AlterPartition (56): changes a partition's in-sync replicas, at its leader's request (KIP-497).
 
-v2 has topic ids (KIP-841), v3 the epochs in which brokers fetched (KIP-903). Versions 0 and 1, which name topics, are
-sent only by brokers that are too old for Kafka 4.
+v2 has topic ids (KIP-841), v3 the epochs in which brokers fetched (KIP-903).
 """
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.by_controller import by_controller
+from broker.dispatch.api import CONTROLLER, Api
 from broker.dispatch.rules import whole
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 API = Api(
-    AlterPartitionRequest, AlterPartitionResponse, by_controller, authorize=whole(CLUSTER_ACTION_CLUSTER), oldest=2
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    answered_by=CONTROLLER,
+    authorize=whole(CLUSTER_ACTION_CLUSTER),
 )

@@ -5,10 +5,11 @@ v1 names log directories that have failed (KIP-858), v2 those that take no new r
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.by_controller import by_controller
+from broker.dispatch.api import CONTROLLER, Api
 from broker.dispatch.rules import whole
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
-API = Api(BrokerHeartbeatRequest, BrokerHeartbeatResponse, by_controller, authorize=whole(CLUSTER_ACTION_CLUSTER))
+API = Api(
+    BrokerHeartbeatRequest, BrokerHeartbeatResponse, answered_by=CONTROLLER, authorize=whole(CLUSTER_ACTION_CLUSTER)
+)

@@ -6,10 +6,14 @@ v1 and v2 were for ZooKeeper migrations and log directories (KIP-858), v3 has th
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.by_controller import by_controller
+from broker.dispatch.api import CONTROLLER, Api
 from broker.dispatch.rules import whole
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 
-API = Api(BrokerRegistrationRequest, BrokerRegistrationResponse, by_controller, authorize=whole(CLUSTER_ACTION_CLUSTER))
+API = Api(
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    answered_by=CONTROLLER,
+    authorize=whole(CLUSTER_ACTION_CLUSTER),
+)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
-from broker.dispatch.by_controller import by_controller
+from broker.dispatch.api import CONTROLLER, Api
 from broker.dispatch.rules import whole
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
@@ -11,6 +10,6 @@ from protocol.messages.controller_registration import ControllerRegistrationRequ
 API = Api(
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
-    by_controller,
+    answered_by=CONTROLLER,
     authorize=whole(CLUSTER_ACTION_CLUSTER),
 )

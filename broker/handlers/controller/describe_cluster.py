@@ -6,12 +6,12 @@ v1 selects brokers or controllers, of which this listener has the latter; v2 may
 from __future__ import annotations
 
 from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.dispatch.operations import cluster_operations
 from broker.dispatch.rules import whole
 from broker.request.authorisation import ALTER_CLUSTER
 from coordinator.cluster.brokers.activation import CONTROLLER_REGISTRATION_VERSION
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 
 BROKERS, CONTROLLERS = 1, 2
@@ -19,14 +19,14 @@ TOO_OLD = "Direct-to-controller communication is not supported with the current 
 MISMATCHED = "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"
 
 
-async def describe_cluster(call: HostCall[DescribeClusterRequest]) -> DescribeClusterResponse:
+async def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
     request, image = call.request, call.host.image
     if image.metadata_version < CONTROLLER_REGISTRATION_VERSION:
-        return failed(ErrorCode.UNSUPPORTED_VERSION, TOO_OLD)
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, TOO_OLD)
     if request.endpoint_type == BROKERS:
-        return failed(ErrorCode.MISMATCHED_ENDPOINT_TYPE, MISMATCHED)
+        raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, MISMATCHED)
     if request.endpoint_type != CONTROLLERS:
-        return failed(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     controllers = [
         DescribeClusterBroker(broker_id=controller.controller_id, host=endpoint.host, port=endpoint.port)
         for controller in image.controllers.values()
@@ -41,10 +41,6 @@ async def describe_cluster(call: HostCall[DescribeClusterRequest]) -> DescribeCl
         brokers=controllers,
         cluster_authorized_operations=cluster_operations(call, request.include_cluster_authorized_operations),
     )
-
-
-def failed(code: ErrorCode, message: str) -> DescribeClusterResponse:
-    return DescribeClusterResponse(error_code=code, error_message=message, cluster_id="", brokers=[])
 
 
 API = Api(DescribeClusterRequest, DescribeClusterResponse, describe_cluster, authorize=whole(ALTER_CLUSTER))

@@ -6,14 +6,14 @@ v1 has the candidates' directories and the leader's endpoints (KIP-853).
 from __future__ import annotations
 
 from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from coordinator.quorum.voting import answer_end_quorum_epoch
 from protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 
 
-async def end_quorum_epoch(call: HostCall[EndQuorumEpochRequest]) -> EndQuorumEpochResponse:
+async def end_quorum_epoch(call: Call[EndQuorumEpochRequest]) -> EndQuorumEpochResponse:
     return answer_end_quorum_epoch(call.host.quorum.leader, call.request, call.version, call.context.listener)
 
 

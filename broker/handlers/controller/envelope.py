@@ -13,11 +13,11 @@ import socket
 from struct import Struct
 from typing import Final
 
-from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.api import CONTROLLER, Api
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
+from broker.handlers import APIS
 from broker.logging import get_logger
-from broker.metadata.forwarding import FORWARDED
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from broker.request.context import AnswerBuffers, ClientConnection, Context, Principal
 from broker.request.pending import Answer
@@ -37,10 +37,10 @@ PRINCIPAL_VERSION: Final = Struct(">h")
 FAMILIES: Final = {4: socket.AF_INET, 16: socket.AF_INET6}
 """The address family, by the size of the address."""
 
-log = get_logger("broker.handlers.controller.envelope")
+logger = get_logger(__name__)
 
 
-async def envelope(call: HostCall[EnvelopeRequest]) -> EnvelopeResponse:
+async def envelope(call: Call[EnvelopeRequest]) -> EnvelopeResponse:
     request = call.request
     try:
         client = ClientConnection(call.context.listener, as_it_is)
@@ -55,14 +55,16 @@ async def envelope(call: HostCall[EnvelopeRequest]) -> EnvelopeResponse:
             check_active(call)
         except ProtocolError as error:
             check_active(call)
-            log.warning("a forwarded request was rejected", peer=call.context.peer, client=client.ip, reason=str(error))
+            logger.warning(
+                "a forwarded request was rejected", peer=call.context.peer, client=client.ip, reason=str(error)
+            )
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION) from error
     except KafkaError as error:
         return EnvelopeResponse(response_data=None, error_code=error.code)
     return EnvelopeResponse(response_data=b"".join(buffers)[SIZE_BYTES:], error_code=ErrorCode.NONE)
 
 
-def check_active(call: HostCall[EnvelopeRequest]) -> None:
+def check_active(call: Call[EnvelopeRequest]) -> None:
     """Raises NOT_CONTROLLER if this controller no longer leads, regardless of the inner request's answer: the broker
     then sends the request to the new leader, and the client doesn't notice (RequestChannel)."""
     if call.host.controller.has_renounced:
@@ -101,7 +103,8 @@ def check_forwardable(frame: memoryview) -> None:
     (key,) = API_KEY.unpack_from(frame)
     if key not in ApiKey._value2member_map_:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    if key not in FORWARDED:
+    row = APIS.find(key)
+    if row is None or row.answered_by is not CONTROLLER:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{ApiKey(key).name} is not forwarded")
 
 

@@ -7,13 +7,13 @@ no fetch sessions and no other topics.
 from __future__ import annotations
 
 from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from protocol.messages.fetch import FetchRequest, FetchResponse
 
 
-async def fetch(call: HostCall[FetchRequest]) -> FetchResponse:
+async def fetch(call: Call[FetchRequest]) -> FetchResponse:
     return await call.host.quorum.fetch(call.request, call.version, call.context.listener)
 
 

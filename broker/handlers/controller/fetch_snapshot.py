@@ -6,13 +6,13 @@ v1 has the replica's directory and the leader's endpoint (KIP-853).
 from __future__ import annotations
 
 from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 
 
-async def fetch_snapshot(call: HostCall[FetchSnapshotRequest]) -> FetchSnapshotResponse:
+async def fetch_snapshot(call: Call[FetchSnapshotRequest]) -> FetchSnapshotResponse:
     return await call.host.quorum.fetch_snapshot(call.request, call.version, call.context.listener)
 
 

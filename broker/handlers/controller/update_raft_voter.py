@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from coordinator.quorum.voters import answer_update
 from protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 
 
-async def update_raft_voter(call: HostCall[UpdateRaftVoterRequest]) -> UpdateRaftVoterResponse:
+async def update_raft_voter(call: Call[UpdateRaftVoterRequest]) -> UpdateRaftVoterResponse:
     return answer_update(call.host.quorum.leader, call.request, call.context.listener)
 
 

@@ -6,14 +6,14 @@ v1 names the receiver (KIP-853), v2 has pre-votes (KIP-996).
 from __future__ import annotations
 
 from broker.dispatch.api import Api
-from broker.dispatch.call import HostCall
+from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from coordinator.quorum.voting import answer_vote
 from protocol.messages.vote import VoteRequest, VoteResponse
 
 
-async def vote(call: HostCall[VoteRequest]) -> VoteResponse:
+async def vote(call: Call[VoteRequest]) -> VoteResponse:
     return answer_vote(call.host.quorum.leader, call.request, call.version, call.context.listener)
 
 

@@ -31,7 +31,7 @@ MIN_PAUSE_MS: Final = 5_000
 FIRST_PAUSE_MS: Final = 1_000
 """Minimum time between two series of attempts while no keys were ever fetched."""
 
-logger = get_logger("broker.security.oauth")
+logger = get_logger(__name__)
 
 
 class RefreshTimes(NamedTuple):

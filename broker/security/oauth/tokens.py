@@ -15,7 +15,7 @@ from protocol.sasl.oauthbearer import OAuthBearerServer, Validate
 
 NEEDED = "sasl.enabled.mechanisms: OAUTHBEARER needs PyJWT and cryptography: pip install 'odradek[oauth]'"
 
-logger = get_logger("broker.security.oauth")
+logger = get_logger(__name__)
 
 
 def beginner(options: TokenOptions, listener: str, clock: Clock, closing: ExitStack) -> Callable[[], OAuthBearerServer]:

@@ -144,7 +144,7 @@ def _entry(entity: Entity, error: KafkaError | None) -> alter.ResponseEntryData:
     return alter.ResponseEntryData(error_code=code, error_message=message, entity=parts)
 
 
-def refused_alteration(request: alter.AlterClientQuotasRequest, error: KafkaError) -> alter.AlterClientQuotasResponse:
+def rejected_alteration(request: alter.AlterClientQuotasRequest, error: KafkaError) -> alter.AlterClientQuotasResponse:
     """Returns the response that rejects every entry of a request."""
     entries = [
         alter.ResponseEntryData(error_code=error.code, error_message=error_message(error), entity=entry.entity)

@@ -138,7 +138,7 @@ def _altered(user: str, error: KafkaError | None) -> AlterUserScramCredentialsRe
     return AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message)
 
 
-def refused_alteration(
+def rejected_alteration(
     request: AlterUserScramCredentialsRequest, error: KafkaError
 ) -> AlterUserScramCredentialsResponse:
     """Returns the response that rejects every alteration of a request."""

@@ -15,7 +15,7 @@ from coordinator.group.consumer.fencing import fence, keep_session, stop_sync_de
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.group_update import GroupUpdate
 from coordinator.group.consumer.member import Member, MemberState, without_epochs
-from coordinator.group.consumer.membership import check_instance, check_room, dynamic_member, static_member
+from coordinator.group.consumer.membership import check_instance, dynamic_member, static_member
 from coordinator.group.draft import Draft
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
@@ -81,7 +81,7 @@ def _check_join(state: GroupState, group: ConsumerGroup, request: JoinGroupReque
             f"Cannot join the consumer group {group.group_id} with the classic protocol because the group migration "
             "is disabled.",
         )
-    check_room(group, member_id, settings.group_consumer_max_size)
+    group.check_room(member_id, settings.group_consumer_max_size)
     shared = any(group.classic_protocols[protocol.name] == group.classic_members for protocol in request.protocols)
     if request.protocol_type != PROTOCOL_TYPE or not shared:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")
@@ -124,10 +124,10 @@ def _advance(
     group, now_ms = update.group, update.now_ms
     claimed = owned_by(subscription, update.state.environment.topics)
     replaced = group.static_member(after.instance_id)
-    if replaced is None or not can_downgrade_with(update.state, group, replaced):
+    if replaced is None or not can_downgrade_with(update.state, group, replaced, update.draft):
         return update.settle(before, after, claimed), False
     changed, epoch = update.subscribe(before, after)
-    stale = group.assignment_epoch < epoch.number
+    stale = group.assignment_epoch < epoch
     if not stale:
         after = update.move(after, update.last_target(after), changed, claimed)
     reason = f"Downgrade group {group.group_id} from consumer to classic with stale assignment." if stale else None
@@ -177,7 +177,7 @@ def heartbeat(
     ticket: Ticket[HeartbeatResponse],
     now_ms: int,
 ) -> GroupResult:
-    """Keeps a member's session, and tells it if it should join again. Raises KafkaError: UNKNOWN_MEMBER_ID,
+    """Keeps a member's session, and tells the member if it should join again. Raises KafkaError: UNKNOWN_MEMBER_ID,
     FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     draft = Draft()

@@ -25,27 +25,27 @@ from protocol.consumer_protocol import PROTOCOL_TYPE
 DOWNGRADE_POLICIES: Final = frozenset({"downgrade", "bidirectional"})
 
 
-def can_downgrade_without(state: GroupState, group: ConsumerGroup, leaving: Collection[Member]) -> bool:
+def can_downgrade_without(state: GroupState, group: ConsumerGroup, leaving: Collection[Member], draft: Draft) -> bool:
     """True if members remain after these leave, all of them use the classic protocol, and the migration policy and size
     limit allow a classic group."""
     stay = len(group.members) - len(leaving)
     classic = group.classic_members - sum(member.uses_classic_protocol for member in leaving)
-    return stay > 0 and classic == stay and _is_allowed(state, group, stay)
+    return stay > 0 and classic == stay and _is_allowed(state, group, stay, draft)
 
 
-def can_downgrade_with(state: GroupState, group: ConsumerGroup, replaced: Member) -> bool:
+def can_downgrade_with(state: GroupState, group: ConsumerGroup, replaced: Member, draft: Draft) -> bool:
     """True if this is the last member of the consumer protocol, so that its replacement by a classic member makes the
     group classic."""
     others = len(group.members) - 1
     all_others = group.classic_members == others and not replaced.uses_classic_protocol
-    return all_others and _is_allowed(state, group, len(group.members))
+    return all_others and _is_allowed(state, group, len(group.members), draft)
 
 
-def _is_allowed(state: GroupState, group: ConsumerGroup, size: int) -> bool:
+def _is_allowed(state: GroupState, group: ConsumerGroup, size: int, draft: Draft) -> bool:
     settings = state.settings
     allowed = settings.group_consumer_migration_policy.lower() in DOWNGRADE_POLICIES and size <= settings.group_max_size
     if not allowed:
-        state.note("stays a consumer group", group=group.group_id, members=size)
+        draft.effect(state.note, "stays a consumer group", group=group.group_id, members=size)
     return allowed
 
 

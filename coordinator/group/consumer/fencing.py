@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from coordinator.group.consumer import records
 from coordinator.group.consumer.downgrade import can_downgrade_without, downgrade
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member, MemberState
-from coordinator.group.consumer.timers import MemberDeadline, key
 from coordinator.group.draft import Draft
+from coordinator.group.modern.deadlines import MemberDeadlines
+from coordinator.group.modern.group import ModernGroup
+from coordinator.group.modern.timers import MemberDeadline, key
 from coordinator.group.records import GroupResult
 from coordinator.group.state import GroupState
 
@@ -24,7 +27,7 @@ def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], dr
     """Removes members; their timers are cancelled when the records are applied."""
     if not members:
         return
-    if can_downgrade_without(state, group, members):
+    if can_downgrade_without(state, group, members, draft):
         reason = f"Downgrade group {group.group_id} from consumer to classic for member leaving."
         downgrade(state, group, draft, now_ms, leaving=members, reason=reason)
         return
@@ -43,21 +46,12 @@ def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], dr
     draft.records.append(records.COMMON.epoch(group.group_id, group.epoch + 1, metadata_hash))
 
 
-def expire(state: GroupState, deadline: MemberDeadline, group_id: str, member_id: str, now_ms: int) -> GroupResult:
-    """Fences a member that missed a deadline; does nothing if it is gone already."""
-    group = state.groups.get(group_id)
-    member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-    draft = Draft()
-    if isinstance(group, ConsumerGroup) and member is not None:
-        draft.effect(state.note, "member fenced", group=group_id, member=member_id, reason=deadline.reason)
-        fence(state, group, [member], draft, now_ms)
-    return draft.result()
+def _fence_one(state: GroupState, group: ModernGroup[Member], member: Member, draft: Draft, now_ms: int) -> None:
+    assert isinstance(group, ConsumerGroup)
+    fence(state, group, [member], draft, now_ms)
 
 
-def _watch(state: GroupState, deadline: MemberDeadline, group_id: str, member_id: str, deadline_ms: int) -> None:
-    timer = key(deadline, group_id, member_id)
-    if not state.timers.postpone(timer, deadline_ms):
-        state.timers.set(timer, deadline_ms, lambda now_ms: expire(state, deadline, group_id, member_id, now_ms))
+DEADLINES: Final = MemberDeadlines(ConsumerGroup, _fence_one)
 
 
 def keep_session(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
@@ -65,7 +59,7 @@ def keep_session(state: GroupState, group_id: str, member: Member, now_ms: int) 
     timeout_ms = member.classic_session_timeout_ms
     if timeout_ms is None:
         timeout_ms = state.environment.group_config(group_id).consumer_session_timeout_ms
-    _watch(state, MemberDeadline.SESSION, group_id, member.member_id, now_ms + timeout_ms)
+    DEADLINES.watch(state, MemberDeadline.SESSION, group_id, member.member_id, now_ms + timeout_ms)
 
 
 def watch_rebalance(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
@@ -77,7 +71,7 @@ def watch_rebalance(state: GroupState, group_id: str, member: Member, now_ms: in
         late = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
         if late is None or late.member_epoch != epoch:
             return Draft().result()
-        return expire(state, MemberDeadline.REBALANCE, group_id, member_id, then_ms)
+        return DEADLINES.expire(state, MemberDeadline.REBALANCE, group_id, member_id, then_ms)
 
     state.timers.set(key(MemberDeadline.REBALANCE, group_id, member_id), now_ms + member.rebalance_timeout_ms, over)
 
@@ -91,13 +85,13 @@ def watch_join(state: GroupState, group_id: str, member: Member, now_ms: int) ->
     """Starts the join deadline of a member of the classic protocol that was told to rejoin; a second call doesn't
     extend it."""
     if key(MemberDeadline.JOIN, group_id, member.member_id) not in state.timers:
-        _watch(state, MemberDeadline.JOIN, group_id, member.member_id, now_ms + member.rebalance_timeout_ms)
+        DEADLINES.watch(state, MemberDeadline.JOIN, group_id, member.member_id, now_ms + member.rebalance_timeout_ms)
 
 
 def watch_sync(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
     """Starts the sync deadline of a member of the classic protocol that has joined."""
     state.timers.cancel(key(MemberDeadline.JOIN, group_id, member.member_id))
-    _watch(state, MemberDeadline.SYNC, group_id, member.member_id, now_ms + member.rebalance_timeout_ms)
+    DEADLINES.watch(state, MemberDeadline.SYNC, group_id, member.member_id, now_ms + member.rebalance_timeout_ms)
 
 
 def stop_sync_deadline(state: GroupState, group_id: str, member_id: str) -> None:

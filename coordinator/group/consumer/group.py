@@ -11,7 +11,6 @@ Only replay changes it, record by record. Source: Kafka's ConsumerGroup (KIP-848
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from enum import Enum
 
 from coordinator.group.assignment import Assignment
@@ -19,13 +18,11 @@ from coordinator.group.consumer import records
 from coordinator.group.consumer.commits import check_epoch, commit_check
 from coordinator.group.consumer.member import Member, Owned
 from coordinator.group.consumer.subscriptions import Subscriptions
-from coordinator.group.consumer.timers import cancel_all
 from coordinator.group.group import CommitCheck, GroupType, any_partition
 from coordinator.group.modern.group import NO_EPOCH, ModernGroup
 from coordinator.group.offsets.offsets import Offset
 from coordinator.group.records import GroupRecord
 from coordinator.group.regex import Resolved
-from coordinator.group.timers import Timers
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.types import Uuid
 
@@ -45,6 +42,7 @@ class ConsumerGroup(ModernGroup[Member]):
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
+        self.records = records.COMMON
         self.static_members: dict[str, str] = {}
         """Member ids by instance id."""
         self.owners: dict[Uuid, dict[int, str]] = {}
@@ -104,25 +102,12 @@ class ConsumerGroup(ModernGroup[Member]):
     def retained_from_ms(self, offset: Offset) -> int | None:
         return offset.commit_timestamp_ms
 
-    def tombstones(self) -> list[GroupRecord]:
-        return self.tombstones_of(self.members)
-
-    def cancel_member_timers(self, timers: Timers, member_id: str) -> None:
-        cancel_all(timers, self.group_id, member_id)
-
     # Queries.
 
-    def tombstones_of(self, member_ids: Iterable[str]) -> list[GroupRecord]:
-        """Returns the records that delete the group, with these members."""
-        names = list(member_ids)
+    def own_tombstones(self) -> list[GroupRecord]:
         return [
-            *(records.COMMON.current_gone(self.group_id, member_id) for member_id in names),
-            *(records.COMMON.target_gone(self.group_id, member_id) for member_id in names),
-            records.COMMON.target_epoch_gone(self.group_id),
-            *(records.COMMON.member_gone(self.group_id, member_id) for member_id in names),
             *(records.regex_gone(self.group_id, pattern) for pattern in self.resolved),
             records.partition_metadata_gone(self.group_id),
-            records.COMMON.epoch_gone(self.group_id),
         ]
 
     @property

@@ -12,19 +12,18 @@ from coordinator.group.consumer.fencing import fence, keep_session
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.group_update import GroupUpdate
 from coordinator.group.consumer.member import (
-    JOINING,
-    LEAVING,
     LEAVING_FOR_A_WHILE,
     NO_PARTITIONS,
     Member,
     Owned,
     without_epochs,
 )
-from coordinator.group.consumer.membership import check_epoch, check_instance, check_room, dynamic_member, static_member
+from coordinator.group.consumer.membership import check_epoch, check_instance, dynamic_member, static_member
 from coordinator.group.consumer.reconciliation import Claimed
 from coordinator.group.consumer.requests import check
 from coordinator.group.consumer.upgrade import find_or_make
 from coordinator.group.draft import Draft
+from coordinator.group.modern.group import JOINING, LEAVING
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 from protocol.messages.consumer_group_heartbeat import (
@@ -60,7 +59,7 @@ def _stay(
 ) -> ConsumerGroupHeartbeatResponse:
     joining = request.member_epoch == JOINING
     group = find_or_make(state, request.group_id, draft, joining=joining, now_ms=now_ms)
-    check_room(group, request.member_id, state.settings.group_consumer_max_size)
+    group.check_room(request.member_id, state.settings.group_consumer_max_size)
     claimed = _claimed(request)
     before = _member(state, group, request, claimed, draft)
     after = GroupUpdate(state, group, client, draft, now_ms).settle(before, _changed(before, request, client), claimed)
@@ -96,7 +95,7 @@ def _member(
         member = dynamic_member(group, member_id, joining=joining)
     else:
         member = static_member(group, member_id, request.instance_id, draft, joining=joining, classic=False)
-    check_epoch(member, request.member_epoch, claimed)
+    check_epoch(group, member, request.member_epoch, claimed)
     return member
 
 
@@ -135,7 +134,7 @@ def _leave(
     else:
         member = check_instance(group.static_member(request.instance_id), request.member_id, request.instance_id)
     if request.instance_id is not None and request.member_epoch == LEAVING_FOR_A_WHILE:
-        draft.records.append(records.current(group.group_id, _away(member)))
+        draft.records.append(records.COMMON.current(group.group_id, _away(member)))
     else:
         fence(state, group, [member], draft, now_ms)
     return ConsumerGroupHeartbeatResponse(
@@ -144,6 +143,6 @@ def _leave(
 
 
 def _away(member: Member) -> Member:
-    """Returns a static member that will be back. The member that replaces it may commit with any epoch."""
+    """Returns a static member that has left for a while. The member that replaces it may commit with any epoch."""
     assigned = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
     return member._replace(member_epoch=LEAVING_FOR_A_WHILE, pending_revocation=NO_PARTITIONS, assigned=assigned)

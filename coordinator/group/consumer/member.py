@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from coordinator.group.assignment import Assignment
-from coordinator.group.modern.group import NO_EPOCH
+from coordinator.group.modern.group import JOINING, NO_EPOCH
 from protocol.coordinator_records.consumer_group import (
     AssignedTopicPartitions,
     ClassicMemberMetadata,
@@ -20,8 +20,6 @@ from protocol.coordinator_records.consumer_group import (
 )
 from protocol.types import Uuid
 
-JOINING: Final = 0
-LEAVING: Final = -1
 LEAVING_FOR_A_WHILE: Final = -2
 """The epoch of a static member that will be back: it keeps its partitions until its session ends."""
 

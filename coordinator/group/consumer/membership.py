@@ -7,19 +7,11 @@ from __future__ import annotations
 
 from coordinator.group.consumer import records
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.member import JOINING, LEAVING_FOR_A_WHILE, Member, Owned
+from coordinator.group.consumer.member import LEAVING_FOR_A_WHILE, Member, Owned
 from coordinator.group.consumer.reconciliation import Claimed
 from coordinator.group.draft import Draft
+from coordinator.group.modern.group import JOINING
 from protocol.errors import ErrorCode, KafkaError
-
-
-def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
-    """Raises GROUP_MAX_SIZE_REACHED if a new member would exceed the limit."""
-    if len(group.members) >= max_size and member_id not in group.members:
-        raise KafkaError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"The consumer group has reached its maximum capacity of {max_size} members.",
-        )
 
 
 def dynamic_member(group: ConsumerGroup, member_id: str, *, joining: bool) -> Member:
@@ -48,9 +40,9 @@ def static_member(
     successor = present._replace(member_id=member_id, member_epoch=JOINING, previous_member_epoch=JOINING)
     draft.records += [
         *records.COMMON.all_of_member_gone(group.group_id, present.member_id),
-        records.member(group.group_id, successor),
-        records.target(group.group_id, member_id, group.target(present.member_id)),
-        records.current(group.group_id, successor),
+        records.COMMON.member(group.group_id, successor),
+        records.COMMON.target(group.group_id, member_id, group.target(present.member_id)),
+        records.COMMON.current(group.group_id, successor),
     ]
     return successor
 
@@ -67,23 +59,10 @@ def check_instance(present: Member | None, member_id: str, instance_id: str) -> 
     return present
 
 
-def check_epoch(member: Member, epoch: int, claimed: Claimed) -> None:
+def check_epoch(group: ConsumerGroup, member: Member, epoch: int, claimed: Claimed) -> None:
     """Raises FENCED_MEMBER_EPOCH unless the member has its present epoch; or its previous epoch, because it missed an
     answer, and owns no partition beyond its assignment."""
-    if epoch in (JOINING, member.member_epoch):
-        return
-    if epoch > member.member_epoch:
-        raise _fenced("greater", epoch, member)
-    if epoch != member.previous_member_epoch or not _is_within(claimed, member.assigned):
-        raise _fenced("smaller", epoch, member)
-
-
-def _fenced(how: str, epoch: int, member: Member) -> KafkaError:
-    return KafkaError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {how} member epoch ({epoch}) than the one known by the group coordinator "
-        f"({member.member_epoch}). The member must abandon all its partitions and rejoin.",
-    )
+    group.check_epoch(member, epoch, may_be_previous=_is_within(claimed, member.assigned))
 
 
 def _is_within(claimed: Claimed, owned: Owned) -> bool:

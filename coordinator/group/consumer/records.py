@@ -30,23 +30,10 @@ from protocol.coordinator_records.consumer_group import (
     TopicPartitions,
 )
 
-CLASSES: Final = RecordClasses(
-    ConsumerGroupMetadataKey,
-    ConsumerGroupMetadataValue,
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupCurrentMemberAssignmentKey,
-)
 
-COMMON: Final = ModernRecords(CLASSES)
-"""The records that both types of modern groups have."""
-
-
-def member(group_id: str, described: Member) -> GroupRecord:
-    """Returns the record of a member's description."""
-    value = ConsumerGroupMemberMetadataValue(
+def member_value(described: Member) -> ConsumerGroupMemberMetadataValue:
+    """Returns a member's description."""
+    return ConsumerGroupMemberMetadataValue(
         instance_id=described.instance_id,
         rack_id=described.rack_id,
         client_id=described.client_id,
@@ -57,28 +44,25 @@ def member(group_id: str, described: Member) -> GroupRecord:
         server_assignor=described.server_assignor,
         classic_member_metadata=described.classic,
     )
-    return GroupRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=described.member_id), value)
 
 
-def target(group_id: str, member_id: str, assignment: Assignment) -> GroupRecord:
-    """Returns the record of a member's target assignment."""
+def target_value(assignment: Assignment) -> ConsumerGroupTargetAssignmentMemberValue:
+    """Returns a member's target assignment."""
     topics = [
         TopicPartitions(topic_id=topic_id, partitions=sorted(partitions)) for topic_id, partitions in assignment.items()
     ]
-    key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    return GroupRecord(key, ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics))
+    return ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
 
 
-def current(group_id: str, moved: Member) -> GroupRecord:
-    """Returns the record of a member's epoch and partitions."""
-    value = ConsumerGroupCurrentMemberAssignmentValue(
+def current_value(moved: Member) -> ConsumerGroupCurrentMemberAssignmentValue:
+    """Returns a member's epoch and partitions."""
+    return ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=moved.member_epoch,
         previous_member_epoch=moved.previous_member_epoch,
         state=moved.state,
         assigned_partitions=_with_epochs(moved.assigned),
         partitions_pending_revocation=_with_epochs(moved.pending_revocation),
     )
-    return GroupRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=moved.member_id), value)
 
 
 def _with_epochs(owned: Owned) -> list[AssignedTopicPartitions]:
@@ -91,6 +75,23 @@ def _with_epochs(owned: Owned) -> list[AssignedTopicPartitions]:
             )
         )
     return topics
+
+
+CLASSES: Final = RecordClasses(
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    member_value,
+    target_value,
+    current_value,
+)
+
+COMMON: Final = ModernRecords(CLASSES)
+"""The records that both types of modern groups have."""
 
 
 def regex(group_id: str, pattern: str, resolved: Resolved) -> GroupRecord:

@@ -6,20 +6,12 @@ Source: Kafka's TargetAssignmentBuilder (KIP-848).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from coordinator.group.assignment import NOTHING, Assignment, Assignor, GroupSpec, MemberSpec
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member
 from coordinator.group.modern.topic_ids import TopicIds
 from coordinator.group.subscription_metadata import TopicTable
-
-
-class MemberTarget(NamedTuple):
-    """A member's target, and its group epoch."""
-
-    epoch: int
-    assignment: Assignment
 
 
 def assign(

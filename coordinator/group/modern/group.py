@@ -6,10 +6,14 @@ Source: Kafka's ModernGroup (KIP-848, KIP-932).
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterable
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from coordinator.group.assignment import NOTHING, Assignment
 from coordinator.group.group import Group
+from coordinator.group.modern.records import ModernMember, ModernRecords
+from coordinator.group.modern.timers import cancel_all
+from coordinator.group.records import GroupRecord
 from coordinator.group.state import GroupState
 from coordinator.group.timers import Timers
 from protocol.errors import ErrorCode, KafkaError
@@ -18,6 +22,12 @@ FIRST_EPOCH: Final = 1
 """The epoch of a group and of its target assignment before any member has joined."""
 
 NO_EPOCH: Final = -1
+
+JOINING: Final = 0
+"""The epoch in the heartbeat of a member that joins."""
+
+LEAVING: Final = -1
+"""The epoch in the heartbeat of a member that leaves."""
 
 
 class Checked(NamedTuple):
@@ -28,18 +38,13 @@ class Checked(NamedTuple):
     group_epoch: int = 0
 
 
-class ModernMember(Protocol):
-    """A member, as far as both group types use it."""
-
-    @property
-    def member_id(self) -> str: ...
-
-
 M = TypeVar("M", bound=ModernMember)
 
 
 class ModernGroup(Group, Generic[M]):
     """The epochs, members and target assignment of a group; only the replay of its records changes them."""
+
+    records: ModernRecords[M]
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -77,17 +82,61 @@ class ModernGroup(Group, Generic[M]):
             )
         return member
 
+    def check_room(self, member_id: str, max_size: int) -> None:
+        """Raises GROUP_MAX_SIZE_REACHED if a new member would exceed the limit."""
+        if len(self.members) >= max_size and member_id not in self.members:
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The {self.type.value} group has reached its maximum capacity of {max_size} members.",
+            )
+
+    def check_epoch(self, member: M, epoch: int, *, may_be_previous: bool = True, mismatch: str = "") -> None:
+        """Raises FENCED_MEMBER_EPOCH unless the member joins, or has its present epoch; or its previous epoch, because
+        it missed an answer, if it may."""
+        if epoch in (JOINING, member.member_epoch):
+            return
+        if epoch > member.member_epoch:
+            raise self._fenced("greater", epoch, member, "")
+        if epoch != member.previous_member_epoch or not may_be_previous:
+            raise self._fenced("smaller", epoch, member, mismatch)
+
+    def _fenced(self, how: str, epoch: int, member: M, mismatch: str) -> KafkaError:
+        return KafkaError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The {self.type.value} group member has a {how} member epoch ({epoch}) than the one known by the group "
+            f"coordinator ({member.member_epoch}){mismatch}. The member must abandon all its partitions and rejoin.",
+        )
+
     def target(self, member_id: str) -> Assignment:
         """Returns the member's target assignment; empty if it has none."""
         return self.targets.get(member_id, NOTHING)
 
+    def target_of(self, member: M) -> Assignment:
+        """Returns the target assignment of a member, which may be joining."""
+        return self.target(member.member_id)
+
     def cancel_timers(self, timers: Timers) -> None:
         for member_id in self.members:
-            self.cancel_member_timers(timers, member_id)
+            cancel_all(timers, self.group_id, member_id)
+
+    def tombstones(self) -> list[GroupRecord]:
+        return self.tombstones_of(self.members)
+
+    def tombstones_of(self, member_ids: Iterable[str]) -> list[GroupRecord]:
+        """Returns the records that delete the group, with these members."""
+        group_id, records, names = self.group_id, self.records, list(member_ids)
+        return [
+            *(records.current_gone(group_id, member_id) for member_id in names),
+            *(records.target_gone(group_id, member_id) for member_id in names),
+            records.target_epoch_gone(group_id),
+            *(records.member_gone(group_id, member_id) for member_id in names),
+            *self.own_tombstones(),
+            records.epoch_gone(group_id),
+        ]
 
     @abstractmethod
-    def cancel_member_timers(self, timers: Timers, member_id: str) -> None:
-        """Cancels every deadline of a member that has gone."""
+    def own_tombstones(self) -> list[GroupRecord]:
+        """Returns the tombstones of records that only groups of this type have."""
 
     # Changes, which only the replay of records makes.
 

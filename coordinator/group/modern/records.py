@@ -5,16 +5,33 @@ Source: GroupCoordinatorRecordHelpers of Apache Kafka 4.3 (KIP-848, KIP-932, KIP
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from coordinator.group.assignment import Assignment
 from coordinator.group.records import GroupRecord
 from protocol.coordinator_records import consumer_group, share_group
+from protocol.schema import Message
 
 
-class RecordClasses(NamedTuple):
-    """The keys and values of one group type."""
+class ModernMember(Protocol):
+    """A member, as far as both group types use it."""
+
+    @property
+    def member_id(self) -> str: ...
+
+    @property
+    def member_epoch(self) -> int: ...
+
+    @property
+    def previous_member_epoch(self) -> int: ...
+
+
+M = TypeVar("M", bound=ModernMember)
+
+
+class RecordClasses(NamedTuple, Generic[M]):
+    """The keys and values of one group type, whose members are of class M."""
 
     metadata_key: type[consumer_group.ConsumerGroupMetadataKey] | type[share_group.ShareGroupMetadataKey]
     metadata_value: type[consumer_group.ConsumerGroupMetadataValue] | type[share_group.ShareGroupMetadataValue]
@@ -35,14 +52,19 @@ class RecordClasses(NamedTuple):
         type[consumer_group.ConsumerGroupCurrentMemberAssignmentKey]
         | type[share_group.ShareGroupCurrentMemberAssignmentKey]
     )
+    member_value: Callable[[M], Message]
+    """Returns a member's description."""
+    target_value: Callable[[Assignment], Message]
+    current_value: Callable[[M], Message]
+    """Returns a member's epoch and partitions."""
 
 
-class ModernRecords:
+class ModernRecords(Generic[M]):
     """A function for each kind of record that both types have, and for its tombstone."""
 
     __slots__ = ("classes",)
 
-    def __init__(self, classes: RecordClasses) -> None:
+    def __init__(self, classes: RecordClasses[M]) -> None:
         self.classes = classes
 
     def epoch(self, group_id: str, group_epoch: int, metadata_hash: int) -> GroupRecord:
@@ -53,6 +75,11 @@ class ModernRecords:
     def epoch_gone(self, group_id: str) -> GroupRecord:
         """Returns the tombstone of the group itself."""
         return GroupRecord(self.classes.metadata_key(group_id=group_id))
+
+    def member(self, group_id: str, described: M) -> GroupRecord:
+        """Returns the record of a member's description."""
+        key = self.classes.member_key(group_id=group_id, member_id=described.member_id)
+        return GroupRecord(key, self.classes.member_value(described))
 
     def member_gone(self, group_id: str, member_id: str) -> GroupRecord:
         """Returns the tombstone of a member's description."""
@@ -69,9 +96,19 @@ class ModernRecords:
         """Returns the tombstone of the target assignment's epoch."""
         return GroupRecord(self.classes.target_metadata_key(group_id=group_id))
 
+    def target(self, group_id: str, member_id: str, assignment: Assignment) -> GroupRecord:
+        """Returns the record of a member's target assignment."""
+        key = self.classes.target_member_key(group_id=group_id, member_id=member_id)
+        return GroupRecord(key, self.classes.target_value(assignment))
+
     def target_gone(self, group_id: str, member_id: str) -> GroupRecord:
         """Returns the tombstone of a member's target assignment."""
         return GroupRecord(self.classes.target_member_key(group_id=group_id, member_id=member_id))
+
+    def current(self, group_id: str, moved: M) -> GroupRecord:
+        """Returns the record of a member's epoch and partitions."""
+        key = self.classes.current_key(group_id=group_id, member_id=moved.member_id)
+        return GroupRecord(key, self.classes.current_value(moved))
 
     def current_gone(self, group_id: str, member_id: str) -> GroupRecord:
         """Returns the tombstone of a member's current assignment."""

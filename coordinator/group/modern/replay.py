@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from coordinator.group.modern.group import NO_EPOCH, ModernGroup
-from coordinator.group.modern.records import RecordClasses
+from coordinator.group.modern.records import ModernMember, RecordClasses
+from coordinator.group.modern.timers import cancel_all
 from coordinator.group.records import GroupRecord
 from coordinator.group.state import Apply, GroupState
 from protocol.coordinator_records.consumer_group import (
@@ -25,6 +26,7 @@ from protocol.coordinator_records.share_group import (
 )
 
 G = TypeVar("G", bound="ModernGroup[Any]")
+M = TypeVar("M", bound=ModernMember)
 
 MetadataValue: TypeAlias = ConsumerGroupMetadataValue | ShareGroupMetadataValue
 TargetMetadataValue: TypeAlias = ConsumerGroupTargetAssignmentMetadataValue | ShareGroupTargetAssignmentMetadataValue
@@ -94,7 +96,7 @@ def fact(kind: type[G], put: Put[G], remove: Remove[G]) -> Apply:
     return apply
 
 
-def shared_table(kind: type[G], classes: RecordClasses, changes: MemberChanges) -> dict[type, Apply]:
+def shared_table(kind: type[G], classes: RecordClasses[M], changes: MemberChanges) -> dict[type, Apply]:
     """Returns the replay of the records that both types have, by the class of their key."""
     return {
         classes.metadata_key: fact(kind, _put_epoch, _remove_group),
@@ -143,7 +145,7 @@ def _member_fact(kind: type[G], new: Callable[[str], Any], change: Change, remov
 def _remove_member(state: GroupState, group: G, key: MemberKey) -> None:
     if key.member_id in group.members:
         group.remove(key.member_id)
-        group.cancel_member_timers(state.timers, key.member_id)
+        cancel_all(state.timers, key.group_id, key.member_id)
 
 
 def _unassign(unassigned: Callable[[Any], Any]) -> Remove[G]:

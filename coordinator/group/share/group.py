@@ -15,7 +15,6 @@ from coordinator.group.records import GroupRecord
 from coordinator.group.share import records
 from coordinator.group.share.member import ShareMember
 from coordinator.group.share.topics import NO_STATE
-from coordinator.group.timers import Timers
 from protocol.errors import ErrorCode, KafkaError
 
 PROTOCOL_TYPE: Final = "share"
@@ -29,6 +28,7 @@ class ShareGroup(ModernGroup[ShareMember]):
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
+        self.records = records.COMMON
         self.subscriptions: Counter[str] = Counter()
         """The number of members that subscribe to each topic."""
         self.topics = NO_STATE
@@ -73,18 +73,8 @@ class ShareGroup(ModernGroup[ShareMember]):
     def retained_from_ms(self, offset: Offset) -> int | None:
         return None
 
-    def tombstones(self) -> list[GroupRecord]:
-        return [
-            *(records.COMMON.current_gone(self.group_id, member_id) for member_id in self.members),
-            *(records.COMMON.target_gone(self.group_id, member_id) for member_id in self.members),
-            records.COMMON.target_epoch_gone(self.group_id),
-            *(records.COMMON.member_gone(self.group_id, member_id) for member_id in self.members),
-            records.state_topics_gone(self.group_id),
-            records.COMMON.epoch_gone(self.group_id),
-        ]
-
-    def cancel_member_timers(self, timers: Timers, member_id: str) -> None:
-        timers.cancel(session_key(self.group_id, member_id))
+    def own_tombstones(self) -> list[GroupRecord]:
+        return [records.state_topics_gone(self.group_id)]
 
     def subscriptions_with(self, before: ShareMember | None, after: ShareMember | None) -> Counter[str]:
         """Returns the number of members that subscribe to each topic after a member's change."""
@@ -104,8 +94,3 @@ class ShareGroup(ModernGroup[ShareMember]):
         """Removes a member."""
         self.subscriptions = self.subscriptions_with(self.members[member_id], None)
         del self.members[member_id]
-
-
-def session_key(group_id: str, member_id: str) -> tuple[str, str, str]:
-    """Returns the key of a member's session timer."""
-    return "share session", group_id, member_id

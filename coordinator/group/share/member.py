@@ -8,14 +8,11 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from coordinator.group.assignment import NOTHING, Assignment
-from coordinator.group.modern.group import NO_EPOCH
+from coordinator.group.modern.group import JOINING, NO_EPOCH
 from protocol.coordinator_records.share_group import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,
 )
-
-JOINING: Final = 0
-LEAVING: Final = -1
 
 STABLE: Final = 0
 """The only state of share group members: they never give partitions up before they get others."""

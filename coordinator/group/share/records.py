@@ -32,6 +32,38 @@ from protocol.coordinator_records.share_group import (
 )
 from protocol.types import Uuid
 
+
+def member_value(described: ShareMember) -> ShareGroupMemberMetadataValue:
+    """Returns a member's description."""
+    return ShareGroupMemberMetadataValue(
+        rack_id=described.rack_id,
+        client_id=described.client_id,
+        client_host=described.client_host,
+        subscribed_topic_names=sorted(described.topic_names),
+    )
+
+
+def target_value(assignment: Assignment) -> ShareGroupTargetAssignmentMemberValue:
+    """Returns a member's target assignment."""
+    return ShareGroupTargetAssignmentMemberValue(topic_partitions=_topics(assignment))
+
+
+def current_value(moved: ShareMember) -> ShareGroupCurrentMemberAssignmentValue:
+    """Returns a member's epoch and partitions."""
+    return ShareGroupCurrentMemberAssignmentValue(
+        member_epoch=moved.member_epoch,
+        previous_member_epoch=moved.previous_member_epoch,
+        state=STABLE,
+        assigned_partitions=_topics(moved.assigned),
+    )
+
+
+def _topics(assignment: Assignment) -> list[TopicPartitions]:
+    return [
+        TopicPartitions(topic_id=topic_id, partitions=sorted(partitions)) for topic_id, partitions in assignment.items()
+    ]
+
+
 CLASSES: Final = RecordClasses(
     ShareGroupMetadataKey,
     ShareGroupMetadataValue,
@@ -40,38 +72,13 @@ CLASSES: Final = RecordClasses(
     ShareGroupTargetAssignmentMetadataValue,
     ShareGroupTargetAssignmentMemberKey,
     ShareGroupCurrentMemberAssignmentKey,
+    member_value,
+    target_value,
+    current_value,
 )
 
 COMMON: Final = ModernRecords(CLASSES)
 """The records that both types of modern groups have."""
-
-
-def member(group_id: str, described: ShareMember) -> GroupRecord:
-    """Returns the record of a member's description."""
-    value = ShareGroupMemberMetadataValue(
-        rack_id=described.rack_id,
-        client_id=described.client_id,
-        client_host=described.client_host,
-        subscribed_topic_names=sorted(described.topic_names),
-    )
-    return GroupRecord(ShareGroupMemberMetadataKey(group_id=group_id, member_id=described.member_id), value)
-
-
-def target(group_id: str, member_id: str, assignment: Assignment) -> GroupRecord:
-    """Returns the record of a member's target assignment."""
-    key = ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    return GroupRecord(key, ShareGroupTargetAssignmentMemberValue(topic_partitions=_topics(assignment)))
-
-
-def current(group_id: str, moved: ShareMember) -> GroupRecord:
-    """Returns the record of a member's epoch and assignment."""
-    value = ShareGroupCurrentMemberAssignmentValue(
-        member_epoch=moved.member_epoch,
-        previous_member_epoch=moved.previous_member_epoch,
-        state=STABLE,
-        assigned_partitions=_topics(moved.assigned),
-    )
-    return GroupRecord(ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=moved.member_id), value)
 
 
 def state_topics(group_id: str, topics: StateTopics) -> GroupRecord:
@@ -86,12 +93,6 @@ def state_topics(group_id: str, topics: StateTopics) -> GroupRecord:
 
 def state_topics_gone(group_id: str) -> GroupRecord:
     return GroupRecord(ShareGroupStatePartitionMetadataKey(group_id=group_id))
-
-
-def _topics(assignment: Assignment) -> list[TopicPartitions]:
-    return [
-        TopicPartitions(topic_id=topic_id, partitions=sorted(partitions)) for topic_id, partitions in assignment.items()
-    ]
 
 
 def _infos(topics: Mapping[Uuid, InitTopic]) -> list[TopicPartitionsInfo]:

@@ -5,38 +5,33 @@ Source: GroupMetadataManager's shareGroupFenceMember and scheduleShareGroupSessi
 
 from __future__ import annotations
 
+from typing import Final
+
 from coordinator.group.draft import Draft
-from coordinator.group.records import GroupResult
+from coordinator.group.modern.deadlines import MemberDeadlines
+from coordinator.group.modern.group import ModernGroup
+from coordinator.group.modern.timers import MemberDeadline
 from coordinator.group.share import records
-from coordinator.group.share.group import ShareGroup, session_key
+from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.member import ShareMember
 from coordinator.group.state import GroupState
 
 
-def fence(state: GroupState, group: ShareGroup, member: ShareMember, draft: Draft) -> None:
+def fence(state: GroupState, group: ModernGroup[ShareMember], member: ShareMember, draft: Draft, now_ms: int) -> None:
     """Writes the member's tombstones and the group's next epoch; its session ends when the records are applied."""
+    assert isinstance(group, ShareGroup)
     draft.records += records.COMMON.all_of_member_gone(group.group_id, member.member_id)
     metadata_hash = state.watch.group_hash(group.subscriptions_with(member, None))
     draft.records.append(records.COMMON.epoch(group.group_id, group.epoch + 1, metadata_hash))
 
 
+DEADLINES: Final = MemberDeadlines(ShareGroup, fence)
+
+
 def keep_session(state: GroupState, group_id: str, member_id: str, now_ms: int) -> None:
     """Extends a member's session; an effect."""
     deadline_ms = now_ms + state.environment.group_config(group_id).share_session_timeout_ms
-    key = session_key(group_id, member_id)
-    if not state.timers.postpone(key, deadline_ms):
-        state.timers.set(key, deadline_ms, lambda now_ms: expire(state, group_id, member_id, now_ms))
-
-
-def expire(state: GroupState, group_id: str, member_id: str, now_ms: int) -> GroupResult:
-    """Removes a member whose session has expired; does nothing if it is gone already."""
-    group = state.groups.get(group_id)
-    draft = Draft()
-    if isinstance(group, ShareGroup) and member_id in group.members:
-        reason = "the member session expired"
-        draft.effect(state.note, "member fenced", group=group_id, member=member_id, reason=reason)
-        fence(state, group, group.members[member_id], draft)
-    return draft.result()
+    DEADLINES.watch(state, MemberDeadline.SESSION, group_id, member_id, deadline_ms)
 
 
 def activate(state: GroupState, now_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""Fetches of followers: they read to the log's end, and the leader knows by them how far they are."""
+"""Tests followers' fetches: they read to the log's end, and the leader learns their progress."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from storage.config import LogConfig
 from tests.broker.asking import batch, fetch, fetch_request, produce_request
 from tests.broker.following import FOLLOWER, follow
 from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
-from tests.broker.machine_clock import MachineClock
+from tests.clock import RunningClock
+from tests.waiting import until
 
 FETCH, DELETE_RECORDS = 1, 21
 BY_NAME, WITH_REPLICA_STATE = 12, 17
@@ -185,8 +186,7 @@ async def test_records_are_deleted_once_the_live_followers_have_deleted_them(
     await followed(client, 1)
     deleting = broker.client()
     deleting.send(request_frame(deletion(LONG_MS), DELETE_RECORDS_VERSION))
-    while not partition.append_waiters:  # noqa: ASYNC110 (a thread writes the checkpoint first)
-        await asyncio.sleep(0.001)
+    await until(lambda: partition.append_waiters)
     assert not deleting.wire.sent
     await followed(client, 1, log_start_offset=1)
     (frame,) = await deleting.frames(1)
@@ -208,20 +208,6 @@ async def test_a_follower_that_does_not_delete_in_time_is_told_of(
     assert not partition.append_waiters
 
 
-class Jumping(MachineClock):
-    """The machine's time and the timeouts of finished waits."""
-
-    def __init__(self) -> None:
-        self.timeouts_ms: list[int] = []
-
-    def monotonic_ms(self) -> int:
-        return super().monotonic_ms() + sum(self.timeouts_ms)
-
-    async def time_out(self, _partition: Partition, _offset: int, timeout_ms: int) -> None:
-        self.timeouts_ms.append(max(timeout_ms, 0))
-        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-
-
 @pytest.mark.source_only
 async def test_all_parts_of_a_deletion_have_one_deadline(
     broker: InProcess, client: Client, partition: Partition, monkeypatch: pytest.MonkeyPatch
@@ -229,16 +215,22 @@ async def test_all_parts_of_a_deletion_have_one_deadline(
     partition.rules = IsrRules(lambda _: True, lambda: LONG_MS, lambda _: 8)
     append(broker)
     await followed(client, 1)
-    clock = Jumping()
+    clock, timeouts_ms = RunningClock(), list[int]()
+
+    async def time_out(_partition: Partition, _offset: int, timeout_ms: int) -> None:
+        timeouts_ms.append(max(timeout_ms, 0))
+        clock.ahead_ms += timeouts_ms[-1]
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+
     monkeypatch.setattr(dispatcher, "LARGE_REQUEST_BYTES", 1)
     monkeypatch.setattr(parts, "PART_ENTRIES", 1)
-    monkeypatch.setattr(delete_records, "deleted_everywhere", clock.time_out)
+    monkeypatch.setattr(delete_records, "deleted_everywhere", time_out)
     monkeypatch.setattr(broker.server.broker, "clock", clock)
     request = deletion(LONG_MS)
     request.topics *= 3
     await client.ask(request, DELETE_RECORDS_VERSION, DeleteRecordsResponse)
-    assert len(clock.timeouts_ms) == 3
-    assert sum(clock.timeouts_ms) <= LONG_MS
+    assert len(timeouts_ms) == 3
+    assert sum(timeouts_ms) <= LONG_MS
 
 
 async def test_a_broker_that_is_not_alive_holds_no_deletion_up(

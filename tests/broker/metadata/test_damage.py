@@ -1,4 +1,4 @@
-"""A controller's metadata log that is damaged: a torn end is cut, and nothing else is given up in silence."""
+"""Tests a damaged metadata log of a controller: a torn end is truncated, and no other records are dropped silently."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from broker.metadata import damage
 from broker.metadata.damage import LostMetadata, find_evidence
 from broker.metadata.followed_log import FollowedLog
 from broker.metadata.log import open_metadata_log
@@ -22,6 +21,7 @@ from storage.checkpoint import CLEAN_SHUTDOWN, write_clean_shutdown
 from storage.recovering.salvage import sound_batches
 from tests.broker.metadata.harness import MetadataHarness, now
 from tests.coordinator.cluster import given
+from tests.log_lines import Line
 
 TOPICS = [f"topic-{number}" for number in range(6)]
 
@@ -35,7 +35,7 @@ def topics(metadata: Metadata) -> list[str]:
 
 
 class Crashed(MetadataHarness):
-    """The directories of a controller that was killed, with topics in its log, each in a batch."""
+    """The directories of a controller that was killed, with a topic in each batch of its log."""
 
     def __init__(self, tmp_path: Path) -> None:
         super().__init__(tmp_path)
@@ -56,7 +56,7 @@ class Crashed(MetadataHarness):
         self.segment.write_bytes(data)
 
     def cut(self, position: int) -> bytes:
-        """Cuts the log there, and returns the bytes that are lost."""
+        """Truncates the log there, and returns the bytes that are lost."""
         data = self.segment.read_bytes()
         self.segment.write_bytes(data[:position])
         return data[position:]
@@ -65,7 +65,7 @@ class Crashed(MetadataHarness):
         self.stop(self.running)
 
     def content(self) -> dict[str, bytes]:
-        """The files that tell of the cluster."""
+        """Returns the files that describe the cluster."""
         return {file.name: file.read_bytes() for file in self.folder().iterdir() if "index" not in file.name}
 
     def accept(self) -> int:
@@ -101,32 +101,20 @@ def test_a_damaged_batch_with_whole_batches_behind_it_is_refused_and_left_as_it_
     assert crashed.content() == before
 
 
-class Warnings:
-    """A logger that keeps the warnings of a test."""
-
-    def __init__(self) -> None:
-        self.logged: list[tuple[str, dict[str, object]]] = []
-
-    def warning(self, event: str, **fields: object) -> None:
-        self.logged.append((event, fields))
-
-
-def test_a_torn_end_is_cut_and_kept(crashed: Crashed, monkeypatch: pytest.MonkeyPatch) -> None:
-    warnings = Warnings()
-    monkeypatch.setattr(damage, "logger", warnings)
+def test_a_torn_end_is_cut_and_kept(crashed: Crashed, logged: list[Line]) -> None:
     position, header = crashed.batches()[-1]
     crashed.cut(position + header.size_bytes - 5)
     torn = crashed.segment.read_bytes()[position:]
     assert topics(crashed.open()) == TOPICS[:-1]
     file = crashed.folder() / f"{header.base_offset:020d}.torn"
     assert file.read_bytes() == torn
-    ((event, fields),) = warnings.logged
-    assert (event, fields["kept"]) == ("end of the metadata log cut", str(file))
+    (line,) = logged
+    assert (line.level, line.event, line.fields["kept"]) == ("warning", "end of the metadata log cut", str(file))
     assert list(crashed.folder().glob("*.kept")) == []
 
 
 def test_what_was_cut_is_kept_when_the_log_is_cut_at_the_same_offset_again(crashed: Crashed) -> None:
-    """As after a crash within the first batch of the next epoch."""
+    """This happens after a crash within the first batch of the next epoch."""
     position, header = crashed.batches()[-1]
     torn = []
     for _ in range(3):
@@ -151,7 +139,7 @@ def test_an_end_that_is_torn_though_the_log_was_closed_in_order_is_refused(close
 
 
 def test_no_flipped_bit_takes_topics_away(crashed: Crashed, tmp_path: Path) -> None:
-    """Bytes of a batch in the middle, and the header of the last: the start is refused, or has all topics."""
+    """Flips bits of a batch in the middle, and of the last batch's header: the start is rejected, or has all topics."""
     first, header = crashed.batches()[-3]
     last, _ = crashed.batches()[-1]
     sound = crashed.segment.read_bytes()
@@ -235,7 +223,7 @@ def test_a_log_that_ends_before_its_snapshot_is_refused(crashed: Crashed) -> Non
 
 
 def test_an_epoch_is_in_the_log_before_it_is_in_quorum_state(crashed: Crashed) -> None:
-    """A start that ends in between is no loss."""
+    """A start that ends in between loses no records."""
     before = (crashed.folder() / "quorum-state").read_bytes()
     crashed.open()
     (crashed.folder() / "quorum-state").write_bytes(before)
@@ -296,7 +284,7 @@ def test_whole_batches_are_found_among_damaged_bytes(crashed: Crashed) -> None:
 def test_a_follower_s_log_is_cut_before_the_damage(
     crashed: Crashed, damage: Callable[[Crashed], None], left: int
 ) -> None:
-    """Its next Fetch asks the controllers for the rest."""
+    """Its next Fetch requests the rest from the controllers."""
     _, header = crashed.batches()[left]
     damage(crashed)
     log = open_metadata_log(

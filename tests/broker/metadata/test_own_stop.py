@@ -1,15 +1,18 @@
-"""The stop of a node that is broker and controller: the other brokers have read who leads in its place."""
+"""Tests the stop of a node that is broker and controller: before it ends, the other brokers have read the new
+leaders."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from broker.metadata.local_controller import OWN_STOP_MS
-from broker.metadata.node import NodeState
+from broker.metadata.node import LEAVE_MS, LEAVING, Node, NodeState
 from broker.metadata.opening import Metadata
+from coordinator.cluster.controller import THIS_BROKER, Asker
 from protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from protocol.messages.broker_registration import BrokerRegistrationResponse
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -17,13 +20,15 @@ from protocol.types import TopicPartition
 from tests.broker.metadata.harness import MetadataHarness
 from tests.coordinator.cluster import given
 
+R = TypeVar("R")
+
 OTHER = 2
 TURNS = 20
-"""Turns of the event loop, in which everything happens that waits for no timer."""
+"""Number of turns of the event loop in which all work is done that doesn't wait for a timer."""
 
 
 class StoppingNode:
-    """A node that leads a partition, of which another broker has the other replica."""
+    """A node that leads a partition with another replica on another broker."""
 
     def __init__(self, folder: Path) -> None:
         self.harness = MetadataHarness(folder)
@@ -31,7 +36,7 @@ class StoppingNode:
         self.controller = self.metadata.controller
 
     async def heartbeat(self) -> None:
-        """The other broker has read all metadata."""
+        """Sends a heartbeat of the other broker, which has read all metadata."""
         await self.controller.submit(given.heartbeat(self.metadata.image, OTHER), BrokerHeartbeatResponse)
 
     async def begin(self) -> None:
@@ -84,3 +89,35 @@ async def test_it_waits_for_one_deadline_and_not_in_between(stopping: StoppingNo
     clock.ring()
     await turns()
     assert stopping.stop.done()
+
+
+class Obstinate:
+    """A controller that never lets this broker stop."""
+
+    def __init__(self, metadata: Metadata) -> None:
+        self.heartbeats = 0
+        self.has_renounced = False
+        self._controller = metadata.controller
+
+    async def submit(self, request: object, response: type[R], asker: Asker = THIS_BROKER) -> R:
+        answer = await self._controller.submit(request, response, asker)
+        if isinstance(answer, BrokerHeartbeatResponse):
+            self.heartbeats += 1
+            answer.should_shut_down = False
+        return answer
+
+
+async def test_a_broker_that_must_not_stop_asks_again_with_pauses_and_then_stops(tmp_path: Path) -> None:
+    harness = MetadataHarness(tmp_path)
+    metadata = harness.open()
+    controller = Obstinate(metadata)
+    node = Node(metadata.node.incarnation, controller, metadata.image, harness.clock)
+    node.broker_epoch = metadata.node.broker_epoch
+    stop = asyncio.ensure_future(node.leave())
+    await turns()
+    assert controller.heartbeats == 2  # the second at once: the first may have handed over the last leaders
+    while not stop.done():
+        await turns()
+        harness.clock.advance(1_000)
+    assert LEAVE_MS // LEAVING.max_ms < controller.heartbeats < LEAVE_MS // 1_000
+    assert node.state is NodeState.SHUTTING_DOWN

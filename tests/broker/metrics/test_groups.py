@@ -1,9 +1,10 @@
-"""Groups, by kafka_exporter's rules; and ends of partitions that other brokers lead."""
+"""Tests the metrics of groups by kafka_exporter's rules, and the high watermarks of partitions that other brokers
+lead."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -19,7 +20,13 @@ from broker.replica.partition import Partition
 from broker.request.context import Context
 from client.errors import PeerUnavailable
 from protocol.api_key import ApiKey
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
+from protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from protocol.messages.offset_commit import (
     OffsetCommitResponse,
 )
@@ -40,7 +47,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[InProcess]:
 
 
 async def filled(broker: InProcess) -> Client:
-    """A client of a topic of two partitions, the first with three records."""
+    """Returns a client of a topic with two partitions, the first with three records."""
     await broker.create_topic("t", 2)
     client = broker.client()
     context = Context(client.connection, ApiKey.FIND_COORDINATOR, 0, 1, "c", 100)
@@ -108,26 +115,36 @@ class Leaders:
         self.is_away = False
         self.is_silent = False
 
-    async def high_watermarks(self, leader_id: int, names: Sequence[TopicPartition]) -> list[int | KafkaError]:
-        self.requests.append((leader_id, len(names)))
+    async def send(
+        self, leader_id: int, purpose: str, request: ListOffsetsRequest, response: type[ListOffsetsResponse]
+    ) -> ListOffsetsResponse:
+        self.requests.append((leader_id, sum(len(topic.partitions) for topic in request.topics)))
         if self.is_silent:
             await asyncio.Event().wait()
         if self.is_away:
             raise PeerUnavailable(f"node {leader_id}", "is away")
-        return [
-            KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER) if name.partition == 7 else 100 + name.partition
-            for name in names
+        topics = [
+            ListOffsetsTopicResponse(
+                name=topic.name, partitions=[end_of(one.partition_index) for one in topic.partitions]
+            )
+            for topic in request.topics
         ]
+        return response(topics=topics)
+
+
+def end_of(index: int) -> ListOffsetsPartitionResponse:
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER if index == 7 else ErrorCode.NONE
+    return ListOffsetsPartitionResponse(partition_index=index, error_code=code, offset=100 + index)
 
 
 class Cluster(SimpleNamespace):
-    """The part of a broker that ends are looked for in."""
+    """The part of a broker that is needed to find high watermarks."""
 
     def __init__(self, leaders: Leaders) -> None:
         environment = SimpleNamespace(
             leader_elsewhere=lambda name: {"here": None, "t": LEADER, "other": OTHER}.get(name.topic)
         )
-        super().__init__(share_groups=SimpleNamespace(environment=environment, other_leaders=lambda: leaders))
+        super().__init__(share_groups=SimpleNamespace(environment=environment), anywhere=leaders)
 
 
 def ends_of(leaders: Leaders) -> EndsElsewhere:

@@ -1,18 +1,17 @@
-"""Requests are counted, a sample of them is timed, and slow ones are told with where their time went."""
+"""Tests that requests are counted, a sample of them is timed, and slow requests are logged with the parts of their
+time."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from broker.clock import NS_PER_MS, SystemClock
-from broker.dispatch import slow_requests
 from broker.request.context import ClientConnection, Context
 from broker.request.request_times import SAMPLES, ApiTimes, RequestTimes, parts
 from protocol.api_key import ApiKey
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tests.broker.inprocess import InProcess
+from tests.log_lines import Line, problems
 
 MS = NS_PER_MS
 
@@ -74,47 +73,30 @@ def test_a_follower_counts_apart() -> None:
     assert times.times(ApiKey.FETCH) is None, "nobody reads the times"
 
 
-class Lines:
-    """The log, as it would be."""
-
-    def __init__(self) -> None:
-        self.warnings: list[dict[str, object]] = []
-
-    def warning(self, event: str, **fields: object) -> None:
-        self.warnings.append({"event": event, **fields})
-
-
-async def test_a_slow_request_is_told_with_where_its_time_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = Lines()
-    monkeypatch.setattr(slow_requests, "log", lines)
+async def test_a_slow_request_is_told_with_where_its_time_went(tmp_path: Path, logged: list[Line]) -> None:
     async with InProcess(tmp_path, {"odradek.slow.request.ms": "500"}) as broker:
         times = broker.server.broker.interceptors.times
         assert times.slow_ns == 500 * MS
         times.on_slow(context(received_ms=1, begun_ms=3, parked_ms=5, client_id="x" * 1000), 812 * MS)
-        (line,) = lines.warnings
-        assert (line["event"], line["api"], line["client_id"]) == ("slow request", "PRODUCE", "x" * 200)
-        assert (line["total_ms"], line["queue_ms"], line["local_ms"], line["remote_ms"]) == (811.0, 2.0, 2.0, 807.0)
+        (line,) = problems(logged)
+        assert (line.event, line.fields["api"], line.fields["client_id"]) == ("slow request", "PRODUCE", "x" * 200)
+        times_ms = [line.fields[f"{part}_ms"] for part in ("total", "queue", "local", "remote")]
+        assert times_ms == [811.0, 2.0, 2.0, 807.0]
 
 
-async def test_a_fetch_that_waits_as_it_was_asked_to_is_not_slow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines = Lines()
-    monkeypatch.setattr(slow_requests, "log", lines)
+async def test_a_fetch_that_waits_as_it_was_asked_to_is_not_slow(tmp_path: Path, logged: list[Line]) -> None:
     async with InProcess(tmp_path, {"odradek.slow.request.ms": "500"}) as broker:
         times = broker.server.broker.interceptors.times
         times.on_slow(context(ApiKey.FETCH, received_ms=1, parked_ms=5), 812 * MS)
-        assert not lines.warnings
+        assert not problems(logged)
         times.on_slow(context(ApiKey.FETCH, received_ms=1, parked_ms=602), 812 * MS)
-        assert len(lines.warnings) == 1
+        assert len(problems(logged)) == 1
 
 
-async def test_every_answer_is_looked_at_by_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = Lines()
-    monkeypatch.setattr(slow_requests, "log", lines)
+async def test_every_answer_is_looked_at_by_the_clock(tmp_path: Path, logged: list[Line]) -> None:
     async with InProcess(tmp_path, {"odradek.slow.request.ms": "0"}) as broker:
         await broker.client().ask(ApiVersionsRequest(), 0, ApiVersionsResponse)
-        assert not lines.warnings, "0 is off, too"
+        assert not problems(logged), "0 is off, too"
         broker.server.broker.interceptors.times.slow_ns = 1
         await broker.client().ask(ApiVersionsRequest(), 0, ApiVersionsResponse)
-        assert [line["api"] for line in lines.warnings] == ["API_VERSIONS"]
+        assert [line.fields["api"] for line in problems(logged)] == ["API_VERSIONS"]

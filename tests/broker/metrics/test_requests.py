@@ -1,4 +1,4 @@
-"""Where the time of requests goes, what old clients cost, and what the log says of it."""
+"""Tests the parts of requests' times, the conversions for old clients, and the log lines about slow requests."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from typing import cast
 import pytest
 
 from broker.clock import NS_PER_MS
-from broker.metrics import loop_watch
 from broker.metrics.fetchers import FollowedRow, follower_families
 from broker.metrics.loop_watch import LoopWatch
 from broker.metrics.sending import MOST_PAUSES, Look
 from broker.request.context import ClientConnection
 from broker.request.log_limiter import LINES_OF_ADDRESS
 from broker.request.request_times import ApiTimes
-from programs.run import jobs
 from protocol.messages.fetch import FetchResponse
 from protocol.records.legacy import down_convert
 from tests.broker.asking import batch, fetch_request, produce
 from tests.broker.inprocess import InProcess
 from tests.broker.metrics.scraping import OPTIONS, scraped
-from tests.broker.metrics.test_request_times import Lines, context
-from tests.broker.metrics.test_scrape import WorkClock
+from tests.broker.metrics.test_request_times import context
+from tests.clock import ManualClock
+from tests.log_lines import Line, problems
 
 OLD_PRODUCE, OLD_FETCH = 2, 3
 
@@ -58,7 +57,7 @@ async def test_every_part_of_a_requests_time_is_told(broker: InProcess) -> None:
 
 
 class Transport:
-    """The way out of answers, with so many looks until all has gone."""
+    """A transport whose bytes are sent after a number of checks."""
 
     def __init__(self, looks: int) -> None:
         self.looks = looks
@@ -78,14 +77,13 @@ class Connection:
 
 
 def sent(looks: int) -> tuple[int, int]:
-    """Returns how long an answer took to go out, in milliseconds, and how often it was looked at."""
-    clock, times = WorkClock(), ApiTimes()
+    """Returns the time in milliseconds until an answer was sent, and the number of checks."""
+    clock, times = ManualClock(0), ApiTimes()
     place = times.add(context(), 0)
     Look(clock, cast(ClientConnection, Connection(Transport(looks))), times, place, 0)()
     count = 1
     while clock.timers:
-        clock.now_ns += int(clock.timers[0][0]) * NS_PER_MS
-        clock.ring()
+        clock.advance(clock.timers[0].when_ms - clock.time_ms)
         count += 1
     return times.send.values[place] // NS_PER_MS, count
 
@@ -101,11 +99,7 @@ def test_an_answer_that_its_peer_does_not_take_is_looked_at_less_and_less() -> N
     assert looks == MOST_PAUSES + 1
 
 
-async def test_a_minute_later_an_address_has_slow_requests_told_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines = Lines()
-    monkeypatch.setattr(jobs, "logger", lines)
+async def test_a_minute_later_an_address_has_slow_requests_told_again(tmp_path: Path, logged: list[Line]) -> None:
     async with InProcess(tmp_path, {"odradek.slow.request.ms": "500"}) as broker:
         slow = context(received_ms=1)
         noted = broker.server.broker.interceptors.times.on_slow
@@ -114,19 +108,19 @@ async def test_a_minute_later_an_address_has_slow_requests_told_again(
             noted(slow, 812 * NS_PER_MS)
         assert not limiter.allows(slow.connection.ip)
         broker.server.housekeeping.log_suppressed_lines()
-        assert [(line["event"], line["count"]) for line in lines.warnings] == [("slow requests without a line", 4)]
+        line = problems(logged)[-1]
+        assert (line.event, line.fields["count"]) == ("slow requests without a line", 4)
         assert limiter.allows(slow.connection.ip)
 
 
-async def test_a_loop_that_was_held_up_for_a_second_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines, clock = Lines(), WorkClock()
-    monkeypatch.setattr(loop_watch, "logger", lines)
+async def test_a_loop_that_was_held_up_for_a_second_is_told(logged: list[Line]) -> None:
+    clock = ManualClock()
     watch = LoopWatch(clock)
     watch.start()
     for late_ms in (0, 999, 1_500):
-        clock.now_ns += int(clock.timers[0][0] + late_ms) * NS_PER_MS
+        clock.time_ms = clock.timers[0].when_ms + late_ms
         clock.ring()
-    assert [line["late_ms"] for line in lines.warnings] == [1_500]
+    assert [line.fields["late_ms"] for line in problems(logged)] == [1_500]
 
 
 def test_the_worst_replica_is_told_and_those_that_gave_up() -> None:

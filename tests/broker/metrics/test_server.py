@@ -1,13 +1,13 @@
-"""Whatever scrapers do, there is a place for others, and an end to what is held for them."""
+"""Tests the listener of metrics with misbehaving scrapers: other scrapers are served, and the memory for them is
+bounded."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
-from broker.clock import SystemClock, Timer
+from broker.clock import SystemClock
 from broker.metrics import server as module
 from broker.metrics.http import MAX_HEAD_BYTES, HttpRequest, HttpResponse
 from broker.metrics.server import (
@@ -17,13 +17,13 @@ from broker.metrics.server import (
     MetricsConnection,
     MetricsServer,
 )
-from tests.broker.machine_clock import MachineClock
+from tests.clock import ManualClock
 
 REQUEST = b"GET /metrics HTTP/1.1\r\n\r\n"
 
 
 class Socket(asyncio.Transport):
-    """A peer that takes nothing."""
+    """A peer that reads nothing."""
 
     def __init__(self, ip: str) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Socket(asyncio.Transport):
 
 
 class Pages:
-    """A page that differs each time, of a hundred bytes."""
+    """A page of a hundred bytes, which differs each time."""
 
     def __init__(self) -> None:
         self.made = 0
@@ -74,14 +74,18 @@ async def connected(server: MetricsServer, ip: str, received: bytes = b"") -> tu
     connection, socket = MetricsConnection(server), Socket(ip)
     connection.connection_made(socket)
     if received and not socket.is_aborted:
-        connection.data_received(received)
-        for _ in range(3):
-            await asyncio.sleep(0)  # the page is made, and sent
+        await asked(connection, received)
     return connection, socket
 
 
+async def asked(connection: MetricsConnection, received: bytes) -> None:
+    connection.data_received(received)
+    for _ in range(3):
+        await asyncio.sleep(0)  # the page is made, and sent
+
+
 def ended(*connections: MetricsConnection) -> None:
-    """Their timers and tasks end with them."""
+    """Closes the servers, so that their timers and tasks end with them."""
     for connection in connections:
         connection.connection_lost(None)
 
@@ -136,41 +140,28 @@ async def test_one_page_may_be_larger_than_all_that_is_held(monkeypatch: pytest.
     ended(connection)
 
 
-class Ringing(MachineClock):
-    """Timers that ring when a test says so."""
-
-    def __init__(self) -> None:
-        self.timers: list[tuple[float, Callable[[], None]]] = []
-
-    def call_after(self, delay_ms: float, then: Callable[[], None]) -> Timer:
-        self.timers.append((delay_ms, then))
-        return Handle()
-
-
-class Handle:
-    def cancel(self) -> None: ...
-
-
 async def test_a_byte_now_and_then_wins_no_time() -> None:
-    clock = Ringing()
+    clock = ManualClock()
     server = MetricsServer({"/metrics": Pages()}, clock)
     connection, socket = await connected(server, "10.0.0.1")
     for byte in REQUEST[:-1]:
         connection.data_received(bytes([byte]))
-    ((delay_ms, end),) = clock.timers
-    assert delay_ms == REQUEST_WITHIN_MS
+    clock.advance(REQUEST_WITHIN_MS - 1)
     assert not socket.is_aborted
-    end()
+    clock.advance(1)
     assert socket.is_aborted
     ended(connection)
 
 
 async def test_an_answer_has_its_time_from_the_request_on() -> None:
-    clock = Ringing()
+    clock = ManualClock()
     server = MetricsServer({"/metrics": Pages()}, clock)
-    connection, socket = await connected(server, "10.0.0.1", REQUEST)
-    assert [delay_ms for delay_ms, _ in clock.timers] == [REQUEST_WITHIN_MS, ANSWER_WITHIN_MS]
-    clock.timers[-1][1]()
+    connection, socket = await connected(server, "10.0.0.1")
+    clock.advance(REQUEST_WITHIN_MS - 1)
+    await asked(connection, REQUEST)
+    clock.advance(ANSWER_WITHIN_MS - 1)
+    assert not socket.is_aborted
+    clock.advance(1)
     assert socket.is_aborted, "it has taken nothing"
     ended(connection)
 

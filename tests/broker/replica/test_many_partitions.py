@@ -34,8 +34,9 @@ from protocol.messages.produce import ProduceResponse
 from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import NO_UUID
 from tests.broker.asking import batch, fetch, produce, produce_request
-from tests.broker.inprocess import LONG_S, Client, InProcess, decode_response, request_frame
-from tests.broker.machine_clock import MachineClock
+from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
+from tests.clock import ManualClock
+from tests.waiting import until
 
 MANY = 40
 LAST = MANY - 1
@@ -45,17 +46,6 @@ OPTIONS = {
     "offsets.topic.replication.factor": "1",
 }
 CREATE_TOPICS, METADATA, PRODUCE_BY_ID = 19, 12, 13
-
-
-class Slow(MachineClock):
-    """By it, each log takes as long as a step."""
-
-    def __init__(self) -> None:
-        self.passed_ms = 0
-
-    def monotonic_ms(self) -> int:
-        self.passed_ms += STEP_MS
-        return self.passed_ms
 
 
 class HeldBack(NewLogs):
@@ -76,7 +66,7 @@ class Slowly(InProcess):
     async def __aenter__(self) -> Self:
         await super().__aenter__()
         server = self.server
-        self.new_logs = server.broker.new_logs = server.broker.topics.new_logs = HeldBack(Slow())
+        self.new_logs = server.broker.new_logs = server.broker.topics.new_logs = HeldBack(ManualClock(tick_ms=STEP_MS))
         server.assignments.new_logs = self.new_logs
         return self
 
@@ -86,9 +76,7 @@ class Slowly(InProcess):
 
     async def half_made(self, topic: str = "t") -> None:
         """Returns when there are some of the topic's partitions, and some are not there."""
-        async with asyncio.timeout(LONG_S):
-            while len(self.replicas.topic(topic)) < MANY // 4:  # noqa: ASYNC110 (the loop is the clock)
-                await asyncio.sleep(0)
+        await until(lambda: len(self.replicas.topic(topic)) >= MANY // 4)
         assert len(self.replicas.topic(topic)) < MANY // 2
 
 

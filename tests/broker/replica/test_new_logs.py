@@ -1,4 +1,4 @@
-"""The logs of new partitions: made in steps, between which others have their turn."""
+"""Tests the creation of new partitions' logs in steps, between which other work runs."""
 
 from __future__ import annotations
 
@@ -9,23 +9,20 @@ import pytest
 
 from broker.replica.new_logs import NewLogs
 from broker.steps import STEP_MS
-from tests.broker.machine_clock import MachineClock
+from tests.clock import ManualClock
 
 
-class Logs(MachineClock):
-    """Logs that take a millisecond each, by their own clock."""
+class Logs:
+    """Logs whose creation takes a millisecond each, by their own clock."""
 
     def __init__(self, takes_ms: int = 1) -> None:
-        self.passed_ms = 0
+        self.clock = ManualClock()
         self.takes_ms = takes_ms
         self.made: list[str] = []
 
-    def monotonic_ms(self) -> int:
-        return self.passed_ms
-
     def log(self, name: str) -> Callable[[], None]:
         def make() -> None:
-            self.passed_ms += self.takes_ms
+            self.clock.advance(self.takes_ms)
             self.made.append(name)
 
         return make
@@ -38,11 +35,11 @@ def logs() -> Logs:
 
 @pytest.fixture
 def new_logs(logs: Logs) -> NewLogs:
-    return NewLogs(logs)
+    return NewLogs(logs.clock)
 
 
 async def turn() -> None:
-    """One turn of the event loop."""
+    """Runs one turn of the event loop."""
     await asyncio.sleep(0)
 
 
@@ -61,7 +58,7 @@ async def test_after_some_milliseconds_the_others_have_their_turn(logs: Logs, ne
 
 async def test_each_step_makes_a_log_however_long_it_takes() -> None:
     logs = Logs(takes_ms=10 * STEP_MS)
-    new_logs = NewLogs(logs)
+    new_logs = NewLogs(logs.clock)
     assert [new_logs.make("t", logs.log(name)) for name in "abc"] == [True, False, False]
     await turn()
     assert logs.made == ["a", "b"]

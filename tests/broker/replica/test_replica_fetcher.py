@@ -1,16 +1,15 @@
-"""A broker's fetchers against a leader of the test's: appends, truncations, pauses, and who is followed where."""
+"""Tests a broker's fetchers with a leader that the test controls: appends, truncations, pauses, and changes of
+leaders."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Self, TypeVar
 
 import pytest
 
 from broker.clock import Clock
-from broker.logging import Logger
 from broker.replica.fetcher_environment import ReplicationEnvironment
 from broker.replica.partition import Partition
 from broker.replica.replica_fetcher import REFUSED_MS
@@ -40,7 +39,9 @@ from tests.broker.following import led_alone
 from tests.broker.inprocess import LONG_S, InProcess
 from tests.clock import ManualClock
 from tests.coordinator.replication.leading import EPOCH, data
+from tests.log_lines import Line, problems
 from tests.storage.writing import records
+from tests.waiting import until
 
 R = TypeVar("R")
 LEADER = 2
@@ -49,7 +50,7 @@ SOON = {"replica.fetch.backoff.ms": str(BACKOFF_MS)}
 
 
 class Leader:
-    """The other end: requests wait here for the test's answers."""
+    """The leader's end of the connection: requests wait here for the test's answers."""
 
     def __init__(self) -> None:
         self.address = Address("leader", 9092)
@@ -78,10 +79,10 @@ class Leader:
 
 
 class FollowerBroker(InProcess):
-    """A broker with an empty partition 0 of `t`, which the test's leader leads."""
+    """A broker with the empty partition 0 of `t`, which the test's leader leads."""
 
     def __init__(self, directory: Path, options: dict[str, str] | None = None, clock: Clock | None = None) -> None:
-        """`clock` is of the fetchers; the broker's own unless it is given."""
+        """`clock` is the clock of the fetchers, by default the broker's."""
         super().__init__(directory, options)
         self._clock = clock
 
@@ -115,7 +116,7 @@ class FollowerBroker(InProcess):
         return self.server.broker.replicas.partition("t", 0)
 
     async def fetched(self, *partitions: PartitionData, code: ErrorCode = ErrorCode.NONE) -> FetchPartition | None:
-        """Answers the next Fetch; the partition as that names it, None where it does not."""
+        """Answers the next Fetch; returns the partition that it names, or None."""
         request, answer = await self.leader.next()
         assert isinstance(request, FetchRequest)
         topics = [response_topic(self.partition.topic_id, *partitions)] if partitions else []
@@ -123,7 +124,7 @@ class FollowerBroker(InProcess):
         return request.topics[0].partitions[0] if request.topics else None
 
     async def offset_listed(self, offset: int) -> int:
-        """Answers the next ListOffsets; the timestamp that it names."""
+        """Answers the next ListOffsets; returns the timestamp that it names."""
         request, answer = await self.leader.next()
         assert isinstance(request, ListOffsetsRequest)
         listed = ListOffsetsPartitionResponse(partition_index=0, error_code=0, offset=offset)
@@ -140,16 +141,8 @@ def batch_at(offset: int, *values: str, epoch: int = EPOCH) -> bytes:
 
 
 def damaged(batch: bytes) -> bytes:
-    """Returns the batch with a bit changed that its checksum covers."""
+    """Returns the batch with one flipped bit that its checksum covers."""
     return batch[:-1] + bytes([batch[-1] ^ 1])
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(LONG_S):
-        while True:
-            if condition():
-                return
-            await asyncio.sleep(0)  # a thread is at work, and tells the broker alone
 
 
 async def test_batches_are_appended_and_the_next_fetch_acknowledges_them(tmp_path: Path) -> None:
@@ -200,11 +193,8 @@ async def test_a_log_that_diverges_is_cut_by_a_thread(tmp_path: Path) -> None:
 
 @pytest.mark.source_only
 async def test_a_fault_of_ours_in_a_thread_is_logged_and_ends_the_following(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, logged: list[Line], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    logged: list[str] = []
-    monkeypatch.setattr(Logger, "error", lambda logger, event, **fields: logged.append(event))
-
     async def truncate(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
@@ -212,7 +202,7 @@ async def test_a_fault_of_ours_in_a_thread_is_logged_and_ends_the_following(
         await broker.fetched(data(records=batch_at(0, "a", epoch=1) + batch_at(1, "b", epoch=2)))
         monkeypatch.setattr(Partition, "truncate", truncate)
         await broker.fetched(data(diverging=(1, 1)))
-        await until(lambda: logged == ["replication failed"])
+        await until(lambda: [line.event for line in problems(logged)] == ["replication failed"])
         assert broker.partition.log_end_offset == 2
 
 
@@ -272,17 +262,14 @@ async def test_damaged_batches_of_a_partition_delay_no_other_partition(tmp_path:
         await until(lambda: broker.partition.log_end_offset == 1)
 
 
-async def test_a_leader_that_is_not_reached_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines: list[tuple[str, dict[str, object]]] = []
-    monkeypatch.setattr(Logger, "warning", lambda logger, event, **fields: lines.append((event, fields)))
-    monkeypatch.setattr(Logger, "error", lambda logger, event, **fields: lines.append((event, fields)))
+async def test_a_leader_that_is_not_reached_is_tried_again(tmp_path: Path, logged: list[Line]) -> None:
     async with FollowerBroker(tmp_path, SOON) as broker:
         for _ in range(2):
             _, answer = await broker.leader.next()
             answer.set_exception(PeerUnavailable("leader", "cannot be connected to"))
         assert await broker.fetched(data(records=batch_at(0, "a"))) is not None
         await until(lambda: broker.partition.log_end_offset == 1)
-    assert lines == [
+    assert [(line.event, line.fields) for line in problems(logged)] == [
         ("fetching from a leader failed", {"leader": LEADER, "reason": "leader: cannot be connected to"}),
     ], "one line, however often it fails for the same reason"
 
@@ -323,7 +310,7 @@ async def test_partitions_are_spread_over_the_fetchers_of_a_leader(tmp_path: Pat
 
 
 async def refuse(broker: FollowerBroker, code: ErrorCode, count: int) -> None:
-    """Answers the next Fetch, which names so many partitions of one topic, with an error for each."""
+    """Answers the next Fetch, which names this number of partitions of one topic, with an error for each."""
     request, answer = await broker.leader.next()
     assert isinstance(request, FetchRequest)
     assert len(request.topics[0].partitions) == count
@@ -332,10 +319,8 @@ async def refuse(broker: FollowerBroker, code: ErrorCode, count: int) -> None:
 
 
 async def test_replicas_that_a_leader_does_not_serve_for_long_are_one_line_of_the_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, logged: list[Line]
 ) -> None:
-    lines: list[dict[str, object]] = []
-    monkeypatch.setattr(Logger, "warning", lambda logger, event, **fields: lines.append(fields))
     clock = ManualClock(0)
     async with FollowerBroker(tmp_path, SOON, clock) as broker:
         await broker.create_topic("many", 3)
@@ -346,19 +331,22 @@ async def test_replicas_that_a_leader_does_not_serve_for_long_are_one_line_of_th
         for passed_ms in (REFUSED_MS - BACKOFF_MS, BACKOFF_MS):
             _, answer = await broker.leader.next()  # without them, for the pause
             clock.advance(passed_ms)
-            assert lines == []
+            assert not problems(logged)
             answer.set_result(FetchResponse(session_id=7, responses=[]))
             await refuse(broker, ErrorCode.NOT_LEADER_OR_FOLLOWER, 3)
-        await until(lambda: bool(lines))
-        assert lines == [{"leader": LEADER, "reason": "NOT_LEADER_OR_FOLLOWER", "partitions": 3, "partition": "many-0"}]
+        await until(lambda: bool(problems(logged)))
+        (line,) = problems(logged)
+        assert line.fields == {
+            "leader": LEADER,
+            "reason": "NOT_LEADER_OR_FOLLOWER",
+            "partitions": 3,
+            "partition": "many-0",
+        }
 
 
-async def test_an_error_that_does_not_pass_by_itself_is_told_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines: list[dict[str, object]] = []
-    monkeypatch.setattr(Logger, "warning", lambda logger, event, **fields: lines.append(fields))
+async def test_an_error_that_does_not_pass_by_itself_is_told_at_once(tmp_path: Path, logged: list[Line]) -> None:
     async with FollowerBroker(tmp_path, SOON, ManualClock(0)) as broker:
         await refuse(broker, ErrorCode.KAFKA_STORAGE_ERROR, 1)
-        await until(lambda: bool(lines))
-        assert lines == [{"leader": LEADER, "reason": "KAFKA_STORAGE_ERROR", "partitions": 1, "partition": "t-0"}]
+        await until(lambda: bool(problems(logged)))
+        (line,) = problems(logged)
+        assert line.fields == {"leader": LEADER, "reason": "KAFKA_STORAGE_ERROR", "partitions": 1, "partition": "t-0"}

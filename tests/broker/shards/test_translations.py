@@ -1,11 +1,11 @@
-"""The errors of coordinators, as each of their audiences gets them."""
+"""Tests the coordinators' errors, as each audience gets them."""
 
 from __future__ import annotations
 
 import pytest
 
 from broker.shards import translations
-from broker.shards.translations import Translation, seen_by_client, seen_by_producer, seen_by_share_member
+from broker.shards.translations import Translation, seen_by_client, seen_by_producers, seen_by_share_member
 from coordinator.engine.errors import Rejection
 from protocol.errors import ErrorCode, KafkaError
 
@@ -32,10 +32,10 @@ def test_a_code_that_is_in_no_table_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("knows_fenced", "expected"), [(True, ErrorCode.PRODUCER_FENCED), (False, ErrorCode.INVALID_PRODUCER_EPOCH)]
+    ("version", "expected"), [(2, ErrorCode.PRODUCER_FENCED), (1, ErrorCode.INVALID_PRODUCER_EPOCH)]
 )
-def test_a_fenced_producer_is_told_as_it_understands_it(knows_fenced: bool, expected: ErrorCode) -> None:
-    assert seen_by_producer(ErrorCode.PRODUCER_FENCED, knows_fenced=knows_fenced) is expected
+def test_a_fenced_producer_is_told_as_it_understands_it(version: int, expected: ErrorCode) -> None:
+    assert seen_by_producers(fenced_since=2)(KafkaError(ErrorCode.PRODUCER_FENCED), version).code is expected
 
 
 def test_a_member_of_a_share_group_knows_a_few_errors_only() -> None:

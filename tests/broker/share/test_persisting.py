@@ -1,4 +1,4 @@
-"""Persisters as a share group's members notice them: fenced, failing, forgetful, or tidied up."""
+"""Tests persisters from the view of a share group's members: fenced, failing, without memory, or pruned."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from broker.share.persister import CoordinatorPersister
+from broker.share.state_operations import InitializeState, ReadState, WriteState
 from coordinator.share.key import ShareKey
-from coordinator.share.shard import StateWrite
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.messages.share_acknowledge import ShareAcknowledgeResponse
 from tests.broker.inprocess import InProcess
 from tests.broker.share.test_share_fetch import GROUP, OPTIONS, Fetching, acquired, eventually, run
+from tests.waiting import until
 
 FORGETFUL = {"group.share.persister.class.name": "org.apache.kafka.server.share.persister.NoOpStatePersister"}
 
@@ -39,7 +40,7 @@ def test_another_leader_fences_this_one_which_begins_anew(directory: Path) -> No
         fetching.append(3)
         epoch, _ = await eventually(fetching, 0)
         persister = fetching.broker.server.broker.share_groups.persister
-        await persister.read(key_of(fetching), 7)
+        await persister.submit(ReadState(key_of(fetching), 7))
         assert code(await fetching.acknowledge(epoch, (0, 2, 1))) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     run(directory, test)
@@ -49,7 +50,7 @@ def test_a_state_that_was_made_anew_is_where_members_go_on(directory: Path) -> N
     async def test(fetching: Fetching) -> None:
         fetching.append(5)
         epoch, _ = await eventually(fetching, 0)
-        await fetching.broker.server.broker.share_groups.persister.initialize(key_of(fetching), 2, 3)
+        await fetching.broker.server.broker.share_groups.persister.submit(InitializeState(key_of(fetching), 2, 3))
         assert code(await fetching.acknowledge(epoch, (0, 4, 1))) == ErrorCode.NOT_LEADER_OR_FOLLOWER
         _, response = await eventually(fetching, epoch + 1)
         assert acquired(response) == [(3, 4, 1)]
@@ -62,11 +63,13 @@ def test_what_could_not_be_written_is_still_the_members(directory: Path, monkeyp
         fetching.append(3)
         epoch, _ = await eventually(fetching, 0)
 
-        def write(self: CoordinatorPersister, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        def submit(self: CoordinatorPersister, operation: WriteState) -> asyncio.Future[None]:
+            failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            failed.set_exception(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return failed
 
         with monkeypatch.context() as failing:
-            failing.setattr(CoordinatorPersister, "write", write)
+            failing.setattr(CoordinatorPersister, "submit", submit)
             failed = await fetching.acknowledge(epoch, (0, 2, 1))
         assert code(failed) == ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert code(await fetching.acknowledge(epoch + 1, (0, 2, 1))) == ErrorCode.NONE
@@ -143,9 +146,7 @@ def test_the_state_topic_keeps_no_more_than_it_needs(directory: Path) -> None:
             for offset in range(10):
                 assert code(await fetching.acknowledge(epoch + offset, (offset, offset, 1))) == ErrorCode.NONE
             log = broker.server.broker.replicas.partition("__share_group_state", 0)
-            async with asyncio.timeout(10):
-                while log.log_start_offset == 0:  # noqa: ASYNC110 (the log is what is waited for)
-                    await asyncio.sleep(0.01)
+            await until(lambda: log.log_start_offset != 0)
             assert log.high_watermark - log.log_start_offset <= 4
             topic_id = fetching.topic_id
         async with InProcess(directory, tidy) as broker:

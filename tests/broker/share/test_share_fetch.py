@@ -1,4 +1,4 @@
-"""ShareFetch and ShareAcknowledge, asked of a whole broker: sessions, waiting, acknowledgements, errors."""
+"""Tests ShareFetch and ShareAcknowledge on a whole broker: sessions, waiting, acknowledgements, errors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from broker.request.authorisation import Operation, Resource
 from broker.request.context import Context
 from broker.share.sessions import PartitionId, SessionKey
+from broker.share.state_operations import InitializeState
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode
 from protocol.messages.share_acknowledge import AcknowledgementBatch as Said
@@ -32,11 +33,11 @@ from protocol.records import batch
 from protocol.records.building import build
 from protocol.records.record import Record
 from tests.broker.inprocess import LONG_S, Client, InProcess
-from tests.broker.ticking import Ticking
+from tests.clock import ManualClock
 
 GROUP, MEMBER = "group", "member-1"
 PARTITIONS = 20
-"""More than are handled in a turn, by a clock that ticks whenever it is read."""
+"""More partitions than are handled in a turn, by a clock that ticks whenever it is read."""
 
 OPTIONS = {
     "share.coordinator.state.topic.replication.factor": "1",
@@ -47,7 +48,7 @@ OPTIONS = {
 
 
 class Fetching:
-    """A broker with a topic whose state is made, and one member."""
+    """A broker with a topic whose share group state exists, and one member."""
 
     def __init__(self, broker: InProcess, topic_id: bytes) -> None:
         self.broker = broker
@@ -58,7 +59,9 @@ class Fetching:
     async def begin(cls, broker: InProcess, partitions: int = 1) -> Fetching:
         topic_id = await broker.create_topic("topic", partitions)
         for index in range(partitions):
-            await broker.server.broker.share_groups.persister.initialize(ShareKey(GROUP, topic_id, index), 1, 0)
+            await broker.server.broker.share_groups.persister.submit(
+                InitializeState(ShareKey(GROUP, topic_id, index), 1, 0)
+            )
         return cls(broker, topic_id)
 
     def append(self, count: int, partition: int = 0) -> None:
@@ -113,7 +116,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 async def eventually(fetching: Fetching, epoch: int) -> tuple[int, ShareFetchResponse]:
-    """Fetches until there is something; the first fetch may find the share partition still loading."""
+    """Fetches until records arrive; at the first fetch the share partition may still be loading."""
     for next_epoch in range(epoch, epoch + 50):
         response = await fetching.fetch(next_epoch, max_wait_ms=50)
         if acquired(response):
@@ -185,7 +188,7 @@ def test_a_fetch_that_finds_nothing_waits_for_an_append(directory: Path) -> None
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["there already", "while it waits"])
 def test_a_fetch_of_many_partitions_finds_a_record_of_the_last(is_late: bool, tmp_path: Path) -> None:
-    """Others have their turn while it goes over them."""
+    """Other requests are served while the fetch goes over the partitions."""
 
     async def test() -> None:
         async with InProcess(tmp_path, OPTIONS) as broker:
@@ -194,7 +197,7 @@ def test_a_fetch_of_many_partitions_finds_a_record_of_the_last(is_late: bool, tm
             await fetching.fetch(0, topics=[FetchTopic(topic_id=fetching.topic_id, partitions=named)])
             await broker.settled()
             groups = broker.server.broker.share_groups
-            groups.environment = groups.environment._replace(clock=Ticking(groups.environment.clock))
+            groups.environment = groups.environment._replace(clock=ManualClock(tick_ms=1))
             if not is_late:
                 fetching.append(1, PARTITIONS - 1)
             waiting = asyncio.ensure_future(fetching.fetch(1, max_wait_ms=60_000))
@@ -318,8 +321,8 @@ def test_a_broker_that_is_restarted_goes_on_where_it_was(directory: Path) -> Non
 
 
 class ChangesSession:
-    """An authorizer that denies a topic. Whenever it is asked for another one, another connection of the member adds
-    the denied topic to the session, or removes it."""
+    """An authorizer that denies a topic. At each check of another topic, another connection of the member adds the
+    denied topic to the session, or removes it."""
 
     def __init__(self, fetching: Fetching, denied: str, partition: PartitionId) -> None:
         self._sessions = fetching.broker.server.broker.share_groups.sessions
@@ -341,7 +344,7 @@ def test_a_topic_that_comes_into_the_session_meanwhile_is_authorized_too(directo
     async def test(fetching: Fetching) -> None:
         groups = fetching.broker.server.broker.share_groups
         secret_id = await fetching.broker.create_topic("secret")
-        await groups.persister.initialize(ShareKey(GROUP, secret_id, 0), 1, 0)
+        await groups.persister.submit(InitializeState(ShareKey(GROUP, secret_id, 0), 1, 0))
         secret = Fetching(fetching.broker, secret_id)
         records = build([Record(0, 0, None, b"value")])
         fetching.broker.server.broker.replicas.partition("secret", 0).append(memoryview(records), 1)

@@ -1,12 +1,12 @@
-"""The limits of a group's members and commits: each bound, at it and one past it."""
+"""Tests the limits of a group's members and commits: at each bound, and one above it."""
 
 from __future__ import annotations
 
 from coordinator.group.offsets.commit import commit, commit_transactional
 from coordinator.group.state import Client
 from protocol.errors import ErrorCode
-from tests.coordinator.group.classic_world import ClassicGroups
-from tests.coordinator.group.consumer_world import Groups
+from tests.coordinator.group.classic.world import ClassicGroups
+from tests.coordinator.group.world import Groups
 from tests.group_requests import offset_commit, txn_offset_commit
 
 CLIENT = Client(9, "client", "/10.0.0.1")

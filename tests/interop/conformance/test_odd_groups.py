@@ -1,4 +1,4 @@
-"""Requests of groups, transactions and share groups that no client sends, but that anybody can."""
+"""Compares unusual requests of groups, transactions and share groups, which no client library sends."""
 
 from __future__ import annotations
 
@@ -139,6 +139,10 @@ def test_commits_of_strangers(both: Both, topic: str) -> None:
     both(script, allowed=OWN_WORDS)
 
 
+LONG_MS = 600_000
+"""Session and rebalance timeout of members that stay without a heartbeat: none of them ends while the test lasts."""
+
+
 def test_classic_members_of_a_consumer_group(both: Both, topic: str) -> None:
     def script(peer: Peer) -> None:
         peer.create(topic)
@@ -157,7 +161,9 @@ def test_classic_members_of_a_consumer_group(both: Both, topic: str) -> None:
             for member_id in ("nobody", "m"):
                 for strategies in (("range",), (), ("",), ("roundrobin",)):
                     stranger = Member(peer, group)
-                    stranger.join(version, member_id=member_id, strategies=strategies, session_ms=6000)
+                    stranger.join(
+                        version, member_id=member_id, strategies=strategies, session_ms=LONG_MS, rebalance_ms=LONG_MS
+                    )
                     stranger.close()
                 stranger = Member(peer, group)
                 stranger.join(version, member_id=member_id, protocol_type="connect")
@@ -290,7 +296,8 @@ def test_groups_that_commits_make(both: Both, topic: str) -> None:
 
 
 def test_a_member_that_was_given_an_id_says_it_is_another_instance(both: Both, topic: str) -> None:
-    """Ids are given out to members that are no instance: Kafka fails over the other, and names no member."""
+    """Member ids are assigned to members without an instance id. Kafka fails for the other kind, and names no
+    member."""
 
     def script(peer: Peer) -> None:
         for version in (5, 7, 9):

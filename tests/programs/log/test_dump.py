@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,19 @@ def log(tmp_path: Path) -> Log:
 def dumped(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[str]:
     assert main(["log", "dump", *map(str, arguments)]) == 0
     return capsys.readouterr().out.splitlines()
+
+
+def test_a_reader_that_closes_the_output_ends_the_command_quietly(log: Log) -> None:
+    for value in "abc":
+        write(log, value)
+    program = "import sys; from cli.main import main; sys.exit(main(sys.argv[1:]))"
+    arguments = [sys.executable, "-c", program, "log", "dump", str(log.segments.active.path)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
+        assert command.stdout is not None
+        command.stdout.close()
+        assert command.stderr is not None
+        assert command.stderr.read() == b""
+    assert command.returncode == 0
 
 
 def test_a_segment_is_batches_and_records(log: Log, capsys: pytest.CaptureFixture[str]) -> None:

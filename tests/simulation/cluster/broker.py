@@ -1,4 +1,4 @@
-"""A broker of the world `cluster`: a whole `Server` on a host with a faulty disk, over all of its lives."""
+"""A broker of the world `cluster`: a whole `Server` on a host with a faulty disk, over all of its processes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import asyncio
 from typing import cast
 
 from broker.config import BrokerConfig
-from broker.dispatch.api import Apis
-from broker.handlers import APIS
 from broker.metadata.followed_log import FollowedLog
 from broker.metadata.log import open_metadata_log
 from broker.metadata.opening import ClusterPart, Metadata, MetadataSettings, begin_incarnation
@@ -61,7 +59,7 @@ SETTINGS = {
 
 
 class ClusterServer(Server):
-    """A broker without threads or sockets, whose controller is the world's."""
+    """A broker without threads or sockets, whose controller belongs to the world."""
 
     def __init__(self, config: BrokerConfig, node: BrokerNode, process: Process) -> None:
         super().__init__(config, asyncio.Event())
@@ -70,8 +68,8 @@ class ClusterServer(Server):
         self._disk = cast(Disk, LifeDisk(node.disk, process))
         self._clock = VirtualClock()
 
-    async def _join(self) -> Apis:
-        """Registers with the controller, and follows what it commits."""
+    async def _join(self) -> None:
+        """Registers with the controller, and follows its committed records."""
         node, dice = self._node, self._node.dice
         world = node.world
         channel = Channel(node.controller)
@@ -111,7 +109,6 @@ class ClusterServer(Server):
         await own.caught_up()
         self._alter = altered_by(channel)
         self.logs = await self._workers.call(self._open_logs)
-        return APIS
 
 
 class BrokerNode:
@@ -135,7 +132,7 @@ class BrokerNode:
         self._make_directories()
         self.process: Process | None = None
         self.server: ClusterServer | None = None
-        """Set while clients are served."""
+        """The server, while it serves clients."""
         self._loses_power = False
 
     @property
@@ -163,13 +160,13 @@ class BrokerNode:
         process.die()
 
     def kill(self, *, power: bool = False) -> None:
-        """The process ends; with its machine, what was not flushed."""
+        """Ends the process. If the machine ends too, data that was not flushed is lost."""
         assert self.process is not None
         self._loses_power = power
         self.process.die()
 
     def replace_disk(self) -> None:
-        """The machine comes back with an empty disk; its process has ended."""
+        """Restarts the machine with an empty disk; its process has ended before."""
         assert not self.is_alive
         self.disk = FaultyDisk(self.dice)
         self._make_directories()
@@ -179,7 +176,7 @@ class BrokerNode:
             self.disk.mkdir(directory)
 
     async def stop(self) -> None:
-        """A stop in order, unless something comes in between."""
+        """Stops the broker cleanly, unless another event interrupts the stop."""
         server, process = self.server, self.process
         if server is None or process is None:
             return

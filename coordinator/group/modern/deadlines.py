@@ -1,0 +1,55 @@
+"""Fences members that miss a deadline; the methods that set and cancel deadlines are effects.
+
+Source: GroupMetadataManager's schedule…Timeout methods (KIP-848, KIP-932).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from coordinator.group.draft import Draft
+from coordinator.group.modern.group import ModernGroup
+from coordinator.group.modern.records import ModernMember
+from coordinator.group.modern.timers import MemberDeadline, key
+from coordinator.group.records import GroupResult
+from coordinator.group.state import GroupState
+
+M = TypeVar("M", bound=ModernMember)
+
+
+class MemberDeadlines(Generic[M]):
+    """The deadlines of one group type, whose members are of class M."""
+
+    __slots__ = ("_fence", "_kind")
+
+    def __init__(
+        self,
+        kind: type[ModernGroup[M]],
+        fence: Callable[[GroupState, ModernGroup[M], M, Draft, int], None],
+    ) -> None:
+        """`fence` writes the records that remove a member: (state, group, member, draft, now_ms)."""
+        self._kind = kind
+        self._fence = fence
+
+    def watch(
+        self, state: GroupState, deadline: MemberDeadline, group_id: str, member_id: str, deadline_ms: int
+    ) -> None:
+        """Sets a deadline, or extends it."""
+        timer = key(deadline, group_id, member_id)
+        if not state.timers.postpone(timer, deadline_ms):
+            state.timers.set(
+                timer, deadline_ms, lambda now_ms: self.expire(state, deadline, group_id, member_id, now_ms)
+            )
+
+    def expire(
+        self, state: GroupState, deadline: MemberDeadline, group_id: str, member_id: str, now_ms: int
+    ) -> GroupResult:
+        """Fences a member that missed a deadline; does nothing if it is gone already."""
+        draft = Draft()
+        group = state.groups.get(group_id)
+        member = group.members.get(member_id) if isinstance(group, self._kind) else None
+        if isinstance(group, self._kind) and member is not None:
+            draft.effect(state.note, "member fenced", group=group_id, member=member_id, reason=deadline.reason)
+            self._fence(state, group, member, draft, now_ms)
+        return draft.result()

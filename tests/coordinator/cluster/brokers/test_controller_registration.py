@@ -1,0 +1,68 @@
+"""ControllerRegistration: what another controller says of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coordinator.cluster.brokers.activation import CONTROLLER_REGISTRATION_VERSION
+from coordinator.cluster.brokers.bounds import MAX_NODES
+from coordinator.cluster.brokers.controller_registration import register_controller
+from coordinator.cluster.brokers.info import FeatureRange
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
+from protocol.metadata_records.settings import FeatureLevelRecord
+from tests.coordinator.cluster import given
+from tests.coordinator.cluster.given import NODE
+
+OTHER = 9
+NEW = b"other-inc-------"
+
+
+def request(**fields: Any) -> ControllerRegistrationRequest:
+    """A second controller; `fields` replaces what it says."""
+    request = ControllerRegistrationRequest(
+        controller_id=OTHER,
+        incarnation_id=NEW,
+        zk_migration_ready=False,
+        listeners=[Listener(name="CONTROLLER", host="c9.example", port=9093, security_protocol=1)],
+        features=[Feature(name="kraft.version", min_supported_version=0, max_supported_version=1)],
+    )
+    for name, value in fields.items():
+        setattr(request, name, value)
+    return request
+
+
+def test_a_controller_is_registered_with_its_listeners_and_features() -> None:
+    image = given.image()
+    decided = register_controller(image, request())
+    assert (decided.response.error_code, decided.response.error_message) == (0, None)
+    given.apply(image, decided.records)
+    registered = image.controllers[OTHER]
+    assert registered.incarnation_id == NEW
+    assert [tuple(endpoint) for endpoint in registered.endpoints] == [("CONTROLLER", "c9.example", 9093, 1)]
+    assert registered.features == {"kraft.version": FeatureRange(0, 1)}
+
+
+def test_a_controller_that_starts_again_replaces_its_registration() -> None:
+    image = given.image()
+    for incarnation_id in (NEW, b"other-inc-again-"):
+        given.apply(image, register_controller(image, request(incarnation_id=incarnation_id)).records)
+    assert sorted(image.controllers) == [NODE, OTHER]
+    assert image.controllers[OTHER].incarnation_id == b"other-inc-again-"
+
+
+def test_a_metadata_version_without_the_record_has_no_registrations() -> None:
+    image = given.image(FeatureLevelRecord(name="metadata.version", feature_level=CONTROLLER_REGISTRATION_VERSION - 1))
+    with pytest.raises(KafkaError) as caught:
+        register_controller(image, request())
+    assert caught.value.code is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_no_more_controllers_register_than_a_cluster_has() -> None:
+    image = given.image()
+    image.controllers |= dict.fromkeys(range(100, 100 + MAX_NODES), image.controllers[NODE])
+    with pytest.raises(KafkaError, match="nodes are registered"):
+        register_controller(image, request())
+    assert register_controller(image, request(controller_id=NODE)).records

@@ -1,0 +1,132 @@
+"""Tests CreateAcls, DeleteAcls and DescribeAcls."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from coordinator.cluster.image import Image
+from coordinator.cluster.security.acl_requests import create_acls, delete_acls, describe_acls
+from protocol.acl import ANY, Operation, PatternType, Permission, Resource
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from protocol.messages.describe_acls import DescribeAclsRequest
+from tests.coordinator.cluster import given
+
+NEWEST = 3
+ANY_FILTER: dict[str, Any] = {
+    "resource_type_filter": ANY,
+    "resource_name_filter": None,
+    "pattern_type_filter": ANY,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": ANY,
+    "permission_type": ANY,
+}
+NUMBERS = count(1)
+
+
+def creation(**fields: Any) -> AclCreation:
+    alice_reads: dict[str, Any] = {
+        "resource_type": Resource.TOPIC,
+        "resource_name": "orders",
+        "resource_pattern_type": PatternType.LITERAL,
+        "principal": "User:alice",
+        "host": "*",
+        "operation": Operation.READ,
+        "permission_type": Permission.ALLOW,
+    }
+    return AclCreation(**{**alice_reads, **fields})
+
+
+ORDERS = creation()
+PREFIXED = creation(resource_pattern_type=PatternType.PREFIXED)
+WRITES = creation(operation=Operation.WRITE)
+
+
+def create(image: Image, *creations: AclCreation) -> list[tuple[int, str | None]]:
+    decided = create_acls(image, CreateAclsRequest(creations=list(creations)), lambda: next(NUMBERS).to_bytes(16))
+    given.apply(image, decided.records)
+    return [(result.error_code, result.error_message) for result in decided.response.results]
+
+
+def delete(image: Image, *filters: dict[str, Any], version: int = NEWEST) -> list[tuple[int, str | None, int]]:
+    """Returns the error of each filter, and the number of matching entries."""
+    request = DeleteAclsRequest(filters=[DeleteAclsFilter(**{**ANY_FILTER, **wanted}) for wanted in filters])
+    decided = delete_acls(image, request, version)
+    given.apply(image, decided.records)
+    return [(one.error_code, one.error_message, len(one.matching_acls)) for one in decided.response.filter_results]
+
+
+def describe(image: Image, version: int = NEWEST, **wanted: Any) -> list[tuple[str, int, list[int]]]:
+    """Returns the matching patterns, with the operations of their entries."""
+    answer = describe_acls(image, DescribeAclsRequest(**{**ANY_FILTER, **wanted}), version)
+    return [
+        (resource.resource_name, resource.pattern_type, [entry.operation for entry in resource.acls])
+        for resource in answer.resources
+    ]
+
+
+def test_entries_are_described_by_pattern() -> None:
+    image = given.image()
+    assert create(image, ORDERS, WRITES, PREFIXED) == [(0, "")] * 3
+    literal = ("orders", PatternType.LITERAL, [Operation.READ, Operation.WRITE])
+    prefixed = ("orders", PatternType.PREFIXED, [Operation.READ])
+    assert describe(image) == [literal, prefixed]
+    assert describe(image, version=0) == [literal]
+    assert describe(image, pattern_type_filter=PatternType.PREFIXED) == [prefixed]
+    assert describe(image, principal_filter="User:bob") == []
+
+
+def test_an_entry_that_exists_is_created_once() -> None:
+    image = given.image()
+    assert create(image, ORDERS, ORDERS) == [(0, "")] * 2
+    assert create(image, ORDERS) == [(0, "")]
+    assert len(list(image.acls)) == 1
+
+
+@pytest.mark.parametrize(("fields", "message"), [
+    ({"resource_type": Resource.CLUSTER}, "The only valid name for the CLUSTER resource is kafka-cluster"),
+    ({"resource_name": ""}, "Invalid empty resource name"),
+    ({"resource_type": ANY}, "Invalid resourceType ANY"),
+    ({"resource_type": 99}, "Invalid resourceType UNKNOWN"),
+    ({"resource_pattern_type": PatternType.MATCH}, "Invalid patternType MATCH"),
+    ({"operation": ANY}, "Invalid operation ANY"),
+    ({"permission_type": ANY}, "Invalid permissionType ANY"),
+    ({"principal": "alice"},
+     "Could not parse principal from `alice` "
+     "(no colon is present separating the principal type from the principal name)"),
+])  # fmt: skip
+def test_an_invalid_entry_is_rejected_alone(fields: dict[str, Any], message: str) -> None:
+    image = given.image()
+    assert create(image, creation(**fields), WRITES) == [(ErrorCode.INVALID_REQUEST, message), (0, "")]
+    assert describe(image) == [("orders", PatternType.LITERAL, [Operation.WRITE])]
+
+
+def test_each_filter_has_all_entries_that_it_matches() -> None:
+    image = given.image()
+    create(image, ORDERS, WRITES, PREFIXED)
+    reads = {"operation": Operation.READ}
+    assert delete(image, {"host_filter": "10.0.0.1"}, reads, {"resource_name_filter": "orders"}) == [
+        (0, None, 0), (0, None, 2), (0, None, 3),
+    ]  # fmt: skip
+    assert describe(image) == []
+
+
+def test_before_version_1_only_literal_patterns_are_deleted() -> None:
+    image = given.image()
+    create(image, ORDERS, PREFIXED)
+    assert delete(image, {}, version=0) == [(0, None, 1)]
+    assert describe(image) == [("orders", PatternType.PREFIXED, [Operation.READ])]
+
+
+def test_a_filter_with_an_unknown_part_is_rejected() -> None:
+    image = given.image()
+    create(image, ORDERS)
+    unknown = {"operation": 99}
+    assert delete(image, unknown, {}) == [(ErrorCode.INVALID_REQUEST, "Unknown entryFilter.", 0), (0, None, 1)]
+    with pytest.raises(KafkaError, match=r"Unknown entryFilter\."):
+        describe(image, **unknown)

@@ -1,0 +1,140 @@
+"""A cluster for a suite: a controller and brokers of one make, and the thread that kills the brokers in turn."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.interop.either_node import EitherNode, Make
+from tests.interop.processes import free_port
+from tests.interop.quorum import CONTROLLER_ID
+
+SESSION_MS = 6_000
+"""Session timeout of the brokers. A broker that was killed registers again after it, whichever make it is."""
+
+USER, PASSWORD = "scram-user", "scram-password"
+MECHANISM = "SCRAM-SHA-256"
+CREDENTIAL = f"{MECHANISM}=[name={USER},password={PASSWORD}]"
+
+SETTINGS = {
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "sasl.enabled.mechanisms": MECHANISM,
+    "listener.name.sasl.scram-sha-256.sasl.jaas.config": (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    ),
+    "broker.session.timeout.ms": str(SESSION_MS),
+    "broker.heartbeat.interval.ms": "500",
+    "offsets.topic.num.partitions": "5",
+    "transaction.state.log.num.partitions": "5",
+    "share.coordinator.state.topic.num.partitions": "5",
+    "group.share.delivery.count.limit": "10",  # as in franz-go's own runs: its share test releases records often
+    "log.cleaner.dedupe.buffer.size": "2097152",  # the JVM's heap is small
+}
+"""Settings of all nodes. All others have Kafka's defaults, on both sides."""
+
+INTERNAL_TOPICS = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+
+
+def replication(brokers: int) -> dict[str, str]:
+    """Returns the replication settings for so many brokers: three replicas of which two are in sync, or one."""
+    replicas, in_sync = ("3", "2") if brokers >= 3 else ("1", "1")
+    return {
+        "default.replication.factor": replicas,
+        "min.insync.replicas": in_sync,
+        **{f"{topic}.replication.factor": replicas for topic in INTERNAL_TOPICS},
+        "transaction.state.log.min.isr": in_sync,
+        "share.coordinator.state.topic.min.isr": in_sync,
+    }
+
+
+class Nodes:
+    """A controller, and brokers 1 … n."""
+
+    def __init__(self, folder: Path, make: Make, brokers: int) -> None:
+        controller = f"127.0.0.1:{free_port()}"
+        common = {**SETTINGS, **replication(brokers), "controller.quorum.bootstrap.servers": controller}
+        own = {"process.roles": "controller", "node.id": str(CONTROLLER_ID), "listeners": f"CONTROLLER://{controller}"}
+        arguments = ("--standalone", "--add-scram", CREDENTIAL)
+        self.controller = EitherNode(folder, make, {**common, **own}, *arguments)
+        self.brokers = [self._broker(folder, make, number, common) for number in range(1, brokers + 1)]
+
+    @staticmethod
+    def _broker(folder: Path, make: Make, node_id: int, common: dict[str, str]) -> EitherNode:
+        plain, sasl = (f"127.0.0.1:{free_port()}" for _ in range(2))
+        listeners = f"PLAINTEXT://{plain},SASL://{sasl}"
+        own = {"process.roles": "broker", "node.id": str(node_id), "listeners": listeners}
+        return EitherNode(folder, make, {**common, **own}, "--no-initial-controllers")
+
+    @property
+    def all(self) -> Sequence[EitherNode]:
+        return (self.controller, *self.brokers)
+
+    def start(self) -> None:
+        for node in self.all:
+            node.start()
+
+    def forget(self) -> None:
+        """Ends all processes."""
+        for node in self.all:
+            node.forget()
+
+    def addresses(self, listener: str) -> str:
+        """Returns the addresses of the brokers at a listener, as bootstrap servers."""
+        return ",".join(
+            dict(one.split("://") for one in broker.settings["listeners"].split(","))[listener]
+            for broker in self.brokers
+        )
+
+
+class Kill(NamedTuple):
+    """A broker that was killed with SIGKILL, and started again at once."""
+
+    at_s: float
+    """Time since the tests began."""
+    node_id: int
+    ready_after_s: float
+    """Time until the broker served again."""
+
+
+class Killer(threading.Thread):
+    """Kills the brokers in turn, one each `every_s` seconds, inside its context; none if `every_s` is 0."""
+
+    def __init__(self, brokers: Sequence[EitherNode], every_s: float) -> None:
+        super().__init__(name="killer")
+        self.kills: list[Kill] = []
+        self.failure: str | None = None
+        """Reason why a broker didn't start again."""
+        self._brokers = brokers
+        self._every_s = every_s
+        self._ended = threading.Event()
+
+    def __enter__(self) -> None:
+        if self._every_s:
+            self.start()
+
+    def __exit__(self, *_: object) -> None:
+        """Waits until the broker that was killed last serves again."""
+        self._ended.set()
+        if self._every_s:
+            self.join()
+
+    def run(self) -> None:
+        began = due = time.monotonic()
+        for broker in itertools.cycle(self._brokers):
+            due = max(due + self._every_s, time.monotonic())
+            if self._ended.wait(due - time.monotonic()):
+                return
+            killed = time.monotonic()
+            broker.kill9()
+            try:
+                broker.start()
+            except AssertionError as error:
+                self.failure = str(error)
+                return
+            ready = time.monotonic()
+            self.kills.append(Kill(round(killed - began, 1), broker.node_id, round(ready - killed, 1)))
