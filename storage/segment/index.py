@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from storage.disk import Disk
 
 MAX_RELATIVE_OFFSET: Final = 0x7FFFFFFF
-"""Most offsets in a segment, because an index entry stores the relative offset as int32."""
+"""Maximum number of offsets in a segment, because an index entry stores the relative offset as int32."""
 
 
 NEAR_ENTRIES: Final = 16
@@ -225,7 +225,9 @@ class SegmentIndex:
 
     @staticmethod
     def _near(target: int, value: Callable[[int], int], count: int) -> tuple[int, int]:
-        """Returns a small range of entries to bisect, estimated from evenly growing values: each comparison costs."""
+        """Returns a small range of entries to bisect, because each comparison costs time. The range is estimated as if
+        the values grew evenly.
+        """
         first = value(0)
         guess = (target - first) * count // (value(count - 1) - first + 1)
         if value(guess) <= target:

@@ -1,4 +1,4 @@
-"""Deadlines that come in the order in which they were set."""
+"""Tests deadlines that expire in the order in which they were set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WAIT_MS = 100
 
 
 class Row:
-    """Deadlines, and those that have passed with their times."""
+    """Deadlines, and the expired ones with their times."""
 
     def __init__(self) -> None:
         self.clock = ManualClock(0)
