@@ -34,7 +34,8 @@ TOPIC_STRIDE: Final = 1 << 32
 """The distance of two topics, to make one integer of a topic's position and a partition's index."""
 
 MANY_PARTITIONS: Final = 2_000
-"""The most partitions of a fetch that is served without a turn for other connections: twenty milliseconds."""
+"""Maximum number of partitions of a fetch that is served without a turn for other connections, which takes twenty
+milliseconds."""
 
 Outcome: TypeAlias = "list[Buffer] | FetchResponse | ParkedFetch"
 """An answer, encoded or as a message, or the parked request that will have an answer."""

@@ -111,9 +111,18 @@ class ParsedFetch(FetchParams):
     """One Fetch request, parsed."""
 
     __slots__ = (
-        "denied", "forgotten", "needs_checks", "named", "only_from_leader", "replica", "selector", "session_epoch",
-        "session_id", "uses_topic_ids", "version",
-    )  # fmt: skip
+        "denied",
+        "forgotten",
+        "named",
+        "needs_checks",
+        "only_from_leader",
+        "replica",
+        "selector",
+        "session_epoch",
+        "session_id",
+        "uses_topic_ids",
+        "version",
+    )
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ FIRST_WITHOUT_REPLICA_ID: Final = 15
 MAX_REQUEST_BYTES: Final = 64 * 1024
 """Larger requests, with two thousand partitions, are left to the handler."""
 LIMITS_BYTES: Final = 21
-"""The fields before the topics: wait, least and most bytes, isolation level, session and its epoch."""
+"""The fields before the topics: wait, minimum and maximum bytes, isolation level, session and its epoch."""
 PARTITION_BYTES: Final = 33
 """Partition, leader epoch, offset, last fetched epoch, log start offset, max bytes, no tags."""
 REPLICA_STATE_TAG: Final = 1

@@ -29,6 +29,7 @@ async def list_groups(call: Call[ListGroupsRequest]) -> ListGroupsResponse:
                 index, lambda shard, ticket, now_ms: list_shard(shard.state, wanted, client, ticket, now_ms)
             )
             groups += listed
+            call.announce(len(listed))
         except KafkaError as error:
             if error.code is not ErrorCode.NOT_COORDINATOR:
                 raise

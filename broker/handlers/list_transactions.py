@@ -24,6 +24,7 @@ async def list_transactions(call: Call[ListTransactionsRequest]) -> ListTransact
     unknown = list(dict.fromkeys(text for text in request.state_filters if text not in BY_TEXT))
     passes = filter_of(request, call.now_ms)
     transactions = [described(transaction) for transaction in call.broker.transactions.all() if passes(transaction)]
+    call.announce(len(transactions))
     return ListTransactionsResponse(error_code=0, unknown_state_filters=unknown, transaction_states=transactions)
 
 

@@ -119,9 +119,9 @@ def may_write(broker: Broker, context: Context, topic: ProducedTopic) -> bool:
 
 
 def rejection_of_all(request: ParsedProduce) -> RecordsRejected:
-    """Returns the error of a transactional request that is rejected as a whole, including unknown partitions: without a
-    transactional id, the error of records that are not even a batch, if any; otherwise
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
+    """Returns the error of a transactional request that is rejected as a whole, including its unknown partitions. It is
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED. A request without a transactional id whose records are not even a batch gets
+    the error of those records instead."""
     error = RecordsRejected(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if request.transactional_id is None:
         return next((p.rejection for p in request.partitions if p.is_corrupt and p.rejection is not None), error)

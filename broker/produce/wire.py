@@ -48,7 +48,7 @@ def parse(_broker: Broker, context: Context, frame: memoryview, front: bytes, po
 
 
 def parse_body(version: int, frame: memoryview, front: bytes, position: int) -> ParsedProduce | None:
-    """Returns the request, or None as `parse` does; raises IndexError for an incomplete one."""
+    """Returns the request, or None as `parse` does; raises IndexError for an incomplete request."""
     id_length = front[position]
     if id_length > MAX_ONE_BYTE:
         return None

@@ -25,7 +25,7 @@ class MutationQuotas:
     """The quotas of changes to the cluster's metadata, with their buckets."""
 
     def __init__(self, image: Image, clock: Clock, burst_s: int) -> None:
-        """`burst_s`: the seconds of quota that a bucket holds."""
+        """`burst_s` is the number of seconds whose quota a bucket holds."""
         self._image = image
         self._clock = clock
         self._burst_s = burst_s

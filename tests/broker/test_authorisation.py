@@ -1,4 +1,4 @@
-"""The permissions that each API requires, and where they are checked."""
+"""Tests the permissions that each API requires, and where they are checked."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ OPEN_TO_ALL = {
     ApiKey.RENEW_DELEGATION_TOKEN,
     ApiKey.EXPIRE_DELEGATION_TOKEN,
 }
-"""ApiVersions comes before authentication; DescribeCluster says what is authorised, and is told to everybody; a token
-is its owner's and renewers' to renew and to end."""
+"""ApiVersions comes before authentication. DescribeCluster answers everybody, with the authorized operations. A token
+may be renewed and expired by its owner and its renewers."""
 
 
 class Denies:
-    """An authorizer that lets nobody do some things, and remembers what it was asked."""
+    """An authorizer that denies some operations to everybody, and records the checks."""
 
     def __init__(self, *names: str) -> None:
         self.names = names

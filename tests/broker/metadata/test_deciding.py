@@ -1,4 +1,4 @@
-"""Long decisions: a thread makes them, and other decisions wait until they are made."""
+"""Tests long decisions: a thread makes them, and other decisions wait until then."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_frame
 from tests.broker.metadata.harness import MetadataHarness
 from tests.coordinator.cluster import given
+from tests.waiting import until
 
 MANY = MAX_ENTRIES_ON_LOOP + 1
 TOPIC = 2
@@ -41,7 +42,7 @@ SESSION_MS = ClusterOptions().broker_session_timeout_ms
 
 
 def absent_topics() -> IncrementalAlterConfigsRequest:
-    """A request that takes a long decision."""
+    """Returns a request that needs a long decision."""
     config = AlterableConfig(name="retention.ms", config_operation=0, value="1000")
     resources = [
         AlterConfigsResource(resource_type=TOPIC, resource_name=f"absent-{number}", configs=[config])
@@ -199,9 +200,7 @@ async def test_a_heartbeat_counts_from_its_arrival_and_not_from_its_decision(
         await asyncio.sleep(0)
         clock.ring()
     go_on.set()
-    async with asyncio.timeout(LONG_S):
-        while controller._long_decisions.is_busy:  # type: ignore[attr-defined]  # noqa: ASYNC110
-            await asyncio.sleep(0)
+    await until(lambda: not controller._long_decisions.is_busy)  # type: ignore[attr-defined]
     clock.time_ms += BUSY_WAIT_MS
     clock.ring()  # before those that waited have their turn
     await long
@@ -211,7 +210,7 @@ async def test_a_heartbeat_counts_from_its_arrival_and_not_from_its_decision(
 
 
 async def test_a_thread_applies_the_records_of_a_long_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The event loop applies them once, when they are committed, to the image that all see."""
+    """The event loop applies them once, after the commit, to the image that all modules see."""
     applied, apply = Counter[bool](), Image.apply
 
     def counted(image: Image, record: MetadataRecord) -> Change | None:
