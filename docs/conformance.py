@@ -56,7 +56,7 @@ def load() -> list[dict[str, Any]]:
 
 
 def others(result: dict[str, Any], name: str) -> dict[str, JUnitTest]:
-    """Returns the tests of a class that did not pass at once, with the reasons of expected.toml."""
+    """Returns the tests of a class that did not pass at the first attempt, with their reasons in expected.toml."""
     entries = outcomes.expected() if result["broker"] == "odradek" else []
     raw = result["classes"][name]["others"]
     found = {test: JUnitTest(other.get("again", other["outcome"]), other["reason"]) for test, other in raw.items()}
@@ -76,7 +76,7 @@ def row(result: dict[str, Any]) -> str:
 
 
 def not_passed(results: list[dict[str, Any]]) -> Iterator[Other]:
-    """Yields the tests that did not pass at once with Odradek."""
+    """Yields the tests that did not pass at the first attempt with Odradek."""
     control = {result["suite"]: result for result in results if result["broker"] == "apache"}
     for result in results:
         if result["broker"] == "odradek":

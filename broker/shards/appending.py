@@ -18,7 +18,7 @@ else:  # with the first leader elsewhere
     anywhere = lazy("broker.shards.anywhere")
 
 PURPOSE: Final = "dead-letters"
-"""Connections of their own, because a batch may take long to commit."""
+"""The purpose of these connections, which are separate because a batch may take long to commit."""
 
 ALL: Final = -1
 

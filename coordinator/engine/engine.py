@@ -321,7 +321,7 @@ class Engine(Generic[R]):
         self._set_timer()
 
     def expire(self, key: Hashable) -> None:
-        """Expires what is due of a machine, also if an expiry has failed a moment ago."""
+        """Expires a machine's deadlines that are due, even if an expiry has just failed."""
         loaded = self._machines.get(key)
         if loaded is not None:
             loaded.not_before_ms = 0
