@@ -13,6 +13,9 @@ from protocol.types import Buffer
 
 MAX_UVARINT_BYTES: Final = 5
 """Maximum number of bytes of an unsigned varint: 32 bits in groups of seven."""
+MAX_ONE_BYTE: Final = 0x7F
+"""The largest count or length that takes one byte; each is encoded plus one (KIP-482)."""
+UUID_BYTES: Final = 16
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:

@@ -169,6 +169,14 @@ class Disk(Protocol):
         finally:
             self.close(handle)
 
+    def sync_file(self, path: str) -> None:
+        """Makes the bytes of a file durable. Raises FileNotFoundError."""
+        handle = self.open(path)
+        try:
+            self.fsync(handle)
+        finally:
+            self.close(handle)
+
     def write_file(self, path: str, content: Buffer, *, sync: bool = True) -> None:
         """Creates or overwrites a file in place, and makes its bytes durable if `sync`."""
         handle = self.open(path, create=True, truncate=True)

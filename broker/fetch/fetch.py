@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from broker.clock import NS_PER_MS
-from broker.fetch import writing
+from broker.fetch import wire, writing
 from broker.fetch.access import deny_unreadable
 from broker.fetch.fetches import Fetches
 from broker.fetch.partition import FetchedPartition
@@ -163,7 +163,7 @@ class Fetch:
         self, result: PartitionReads, session_id: int, answers: list[FetchedPartition]
     ) -> list[Buffer] | FetchResponse:
         """Encodes the answer of these partitions by hand, or returns it as a message for the codec."""
-        if result.is_plain and self.context.version >= writing.FIRST_VERSION:
+        if result.is_plain and self.context.version >= wire.FIRST_VERSION:
             return writing.encoded(self.context.correlation_id, self.context.throttle_ms, session_id, answers)
         return response(self.fetches.image, self.context.listener, self.request, session_id, answers)
 

@@ -187,7 +187,7 @@ def caught_up(replicas: Replicas, request: ParsedFetch, partitions: list[Fetched
 def readable(led: dict[int, Partition] | None, request: ParsedFetch, fetched: FetchedPartition) -> Partition | None:
     """Returns the partition if this broker leads it in the client's epoch and no further check is needed; None if it
     needs the checks of checks.py. `led` has the topic's partitions that this broker leads."""
-    if led is None or fetched.last_fetched_epoch >= 0 or request.is_special:
+    if led is None or fetched.last_fetched_epoch >= 0 or request.needs_checks:
         return None
     partition = led.get(fetched.index)
     if partition is None:

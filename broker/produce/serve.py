@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from broker.produce.delayed import DelayedProduce
 from broker.produce.message import response
 from broker.produce.request import ALL, ParsedProduce, ProducedPartition, ProducedTopic
-from broker.produce.rules import RecordsRejected, not_verified
+from broker.produce.rules import FIRST_BATCH_VERSION, RecordsRejected, not_verified
 from broker.produce.transactions import verified_batches
 from broker.produce.verification import NOTHING, Verified
 from broker.replica.partition import Partition
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 ADMIN_CLIENT: Final = "__admin_client"
 """The client id that may write to internal topics, as in Kafka."""
-
-FIRST_BATCH_VERSION: Final = 3
-"""Earlier versions carry messages, which become a batch."""
 
 
 def serve(broker: Broker, context: Context, request: ParsedProduce) -> object:

@@ -123,11 +123,7 @@ class SegmentIndex:
     def sync(self) -> None:
         """Flushes the file to the device."""
         self._unsynced = False
-        handle = self._disk.open(self.path)
-        try:
-            self._disk.fsync(handle)
-        finally:
-            self._disk.close(handle)
+        self._disk.sync_file(self.path)
 
     def seal(self, *, sync: bool = False) -> bool:
         """Writes the rest of the entries, as `flush` does, and releases the memory. For a segment that gets no more

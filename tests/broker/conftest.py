@@ -25,3 +25,12 @@ def logged() -> Iterator[list[Line]]:
     lines: list[Line] = []
     with log_lines(lines.append):
         yield lines
+
+
+@pytest.fixture
+def lines() -> Iterator[list[Line]]:
+    """The lines that the listener and the dispatcher log."""
+    lines: list[Line] = []
+    names = {"broker.network.connection", "broker.dispatch.dispatcher"}
+    with log_lines(lambda line: lines.append(line) if line.logger in names else None):
+        yield lines

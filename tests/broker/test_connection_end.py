@@ -16,10 +16,9 @@ from broker.request.pending import Answer
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.broker.inprocess import Client, InProcess, request_frame
-from tests.broker.test_listener import HELLO, all_frames, lines, produce_frame, waiting_fetch
+from tests.broker.test_listener import HELLO, all_frames, produce_frame, waiting_fetch
 from tests.log_lines import Line
-
-__all__ = ["lines"]
+from tests.waiting import until
 
 HELLO_FRAME = request_frame(HELLO, 3)
 UNKNOWN_API = struct.pack(">ihhih", 10, 999, 0, 1, -1)
@@ -158,9 +157,7 @@ def test_over_sockets_an_end_at_every_byte_leaves_no_trace_back(tmp_path: Path) 
             port = served.server.advertised[0].port
             bytes_sent = waiting_fetch("t", 1) + UNKNOWN_API + request_frame(ApiVersionsRequest(), 0) * 3
             await asyncio.gather(*(dropped(port, bytes_sent[:end], end % 2) for end in range(len(bytes_sent) + 1)))
-            async with asyncio.timeout(10):
-                while any(listener.connections for listener in served.server.listeners):  # noqa: ASYNC110
-                    await asyncio.sleep(0.001)
+            await until(lambda: not any(listener.connections for listener in served.server.listeners))
 
     async def dropped(port: int, bytes_sent: bytes, linger: int) -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -287,6 +287,7 @@ async def test_a_controller_that_has_renounced_says_so_outside_of_what_it_was_as
         ({"request_data": b"\x00\x13\x7f\xff\x00\x00\x00\x00\xff\xff"}, ErrorCode.UNSUPPORTED_VERSION),
         ({"request_data": b"\x00\x3a\x00\x00\x00\x00\x00\x00\xff\xff"}, ErrorCode.INVALID_REQUEST),
         ({"request_data": b"\x00\x01\x00\x12\x00\x00\x00\x00\xff\xff"}, ErrorCode.INVALID_REQUEST),
+        ({"request_data": b"\x00\x3f\x00\x00\x00\x00\x00\x00\xff\xff"}, ErrorCode.INVALID_REQUEST),  # BrokerHeartbeat
     ],
 )
 async def test_an_odd_envelope_has_its_error_and_closes_nothing(

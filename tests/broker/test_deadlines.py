@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.network.deadlines import Deadlines
+from broker.network.unauthenticated import Deadlines
 from tests.clock import ManualClock
 
 WAIT_MS = 100

@@ -1,8 +1,7 @@
-"""Tests a broker whose disks fail or fill up."""
+"""A broker whose disks fail or fill up."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 from collections.abc import Callable
@@ -21,16 +20,16 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Prod
 from protocol.types import TopicPartition
 from storage.disk import Space
 from storage.failure import LogDirFailure
-from tests.broker.inprocess import LONG_S, Client, InProcess
+from tests.broker.inprocess import Client, InProcess
 from tests.storage.bad_disk import BROKEN, FULL, BadDisk
 from tests.storage.writing import batch
+from tests.waiting import until
 
 TOPIC = "orders"
 
 
 class Broker(InProcess):
-    """A broker with two log directories, `good` (which also has the metadata) and `bad`, on a disk that a test can make
-    fail."""
+    """Two log directories, `good` (which also has the metadata) and `bad`, on a disk that can be made to fail."""
 
     def __init__(self, directory: Path, disk: BadDisk) -> None:
         super().__init__(directory, {"log.dirs": f"{directory}/good,{directory}/bad"})
@@ -41,14 +40,8 @@ class Broker(InProcess):
         await super().__aenter__()
         return self
 
-    async def until(self, is_so: Callable[[], bool]) -> None:
-        """Waits until a failure has all its effects, some of which come from threads."""
-        async with asyncio.timeout(LONG_S):
-            while not is_so():  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-
     def leader(self, partition: int) -> int:
-        """Returns the leader according to the metadata."""
+        """Returns the leader as the metadata has it."""
         registration = self.server.broker.image.partition(TopicPartition(TOPIC, partition))
         assert registration is not None
         return registration.leader
@@ -70,7 +63,7 @@ async def produce(client: Client, partition: int, value: str = "v") -> ErrorCode
 
 
 async def fetch(client: Client, partition: int) -> tuple[ErrorCode, int]:
-    """Returns the error, and the number of bytes read."""
+    """The error, and how many bytes there were."""
     requested = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
         max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=TOPIC, partitions=[requested])], forgotten_topics_data=[]
@@ -80,7 +73,7 @@ async def fetch(client: Client, partition: int) -> tuple[ErrorCode, int]:
 
 
 async def leaders(client: Client) -> dict[int, tuple[int, int, list[int]]]:
-    """Returns partition → leader, error, offline replicas."""
+    """Partition → leader, error, offline replicas."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
     topic = (await client.ask(request, 9, MetadataResponse)).topics[0]
     return {one.partition_index: (one.leader_id, one.error_code, one.offline_replicas) for one in topic.partitions}
@@ -96,7 +89,7 @@ async def test_a_directory_that_fails_is_offline_and_the_other_serves_on(tmp_pat
             assert await produce(client, partition) == ErrorCode.NONE
         disk.fault = broken("/bad/", "write")
         assert await produce(client, bad) == ErrorCode.KAFKA_STORAGE_ERROR
-        await broker.until(lambda: broker.leader(bad) == NO_LEADER)
+        await until(lambda: broker.leader(bad) == NO_LEADER)
         disk.fault = broken("/bad/")
         assert await produce(client, bad) == ErrorCode.KAFKA_STORAGE_ERROR
         assert (await fetch(client, bad))[0] == ErrorCode.KAFKA_STORAGE_ERROR
@@ -122,7 +115,7 @@ async def test_a_failed_flush_takes_the_directory_offline(tmp_path: Path) -> Non
         bad = broker.partition_in("bad")
         assert await produce(client, bad) == ErrorCode.NONE
         disk.fault = broken("/bad/", "fsync")
-        await broker.until(lambda: broker.server.broker.replicas.is_offline(TopicPartition(TOPIC, bad)))
+        await until(lambda: broker.server.broker.replicas.is_offline(TopicPartition(TOPIC, bad)))
         assert await produce(client, bad) == ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -143,9 +136,7 @@ async def test_a_full_disk_refuses_and_goes_on_when_there_is_room(tmp_path: Path
         assert await fetch(client, 0) == (ErrorCode.NONE, 2 * size)
 
 
-async def test_a_partition_that_there_was_no_room_for_is_opened_when_there_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_partition_that_there_was_no_room_for_is_opened_when_there_is(tmp_path: Path) -> None:
     disk = BadDisk()
     async with Broker(tmp_path, disk) as broker:
         disk.fault = lambda call, path: FULL if call == "open" and TOPIC in path else None
@@ -153,10 +144,10 @@ async def test_a_partition_that_there_was_no_room_for_is_opened_when_there_is(
         client = broker.client()
         assert await produce(client, 0) == ErrorCode.KAFKA_STORAGE_ERROR
         disk.fault = lambda call, path: None
-        monkeypatch.setattr(BadDisk, "space", lambda self, path: Space(1 << 30, 0))
+        disk.measured = Space(1 << 30, 0)
         Housekeeping.check_room(broker.server.housekeeping)
         assert await produce(client, 0) == ErrorCode.KAFKA_STORAGE_ERROR
-        monkeypatch.setattr(BadDisk, "space", lambda self, path: Space(1 << 30, 1 << 29))
+        disk.measured = Space(1 << 30, 1 << 29)
         Housekeeping.check_room(broker.server.housekeeping)
         assert await produce(client, 0) == ErrorCode.NONE
 
@@ -167,7 +158,7 @@ async def test_a_directory_that_vanishes_is_missed_before_anything_is_written_to
         shutil.rmtree(tmp_path / "bad")
         with pytest.raises(LogDirFailure):
             broker.server.broker.logs.look_for_dirs()
-        await broker.until(lambda: len(list(broker.server.broker.logs.online_dirs())) < 2)
+        await until(lambda: len(list(broker.server.broker.logs.online_dirs())) < 2)
         assert [log_dir.path for log_dir in broker.server.broker.logs.online_dirs()] == [str(tmp_path / "good")]
         broker.server.broker.logs.look_for_dirs()
 
@@ -178,7 +169,7 @@ async def test_without_the_directory_of_the_metadata_the_broker_stops(tmp_path: 
         await broker.create_topic(TOPIC, 2)
         disk.fault = broken("/good/", "write")
         assert await produce(broker.client(), broker.partition_in("good")) == ErrorCode.KAFKA_STORAGE_ERROR
-        await broker.until(broker.server._stop.is_set)
+        await until(broker.server._stop.is_set)
         assert broker.server.exit_code == 1
 
 

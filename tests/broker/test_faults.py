@@ -23,6 +23,7 @@ from tests.broker.inprocess import InProcess
 from tests.broker.share.test_share_fetch import OPTIONS, Fetching
 from tests.broker.test_waiting import Scripted
 from tests.broker.transacting import TOPIC, TransactionalClient, broker_on
+from tests.waiting import until
 
 GUARD_S = 20
 OTHER = "others"
@@ -31,12 +32,6 @@ TRANSACTION_STATE = "__transaction_state"
 
 class Fault(Exception):
     pass
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(GUARD_S):
-        while not is_so():  # noqa: ASYNC110 (what it waits for tells nobody)
-            await asyncio.sleep(0.005)
 
 
 @pytest.mark.source_only

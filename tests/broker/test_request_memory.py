@@ -24,10 +24,8 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 from protocol.records.building import build
 from protocol.records.record import Record
 from tests.broker.inprocess import InProcess, request_frame
-from tests.broker.test_listener import HELLO, all_frames, correlation_ids, lines, produce_frame, waiting_fetch
+from tests.broker.test_listener import HELLO, all_frames, correlation_ids, produce_frame, waiting_fetch
 from tests.log_lines import Line
-
-__all__ = ["lines"]
 
 MIB = 1 << 20
 LIMIT = 2 * MIB

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import mmap
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,10 @@ from broker.request.log_limiter import LogLimiter
 from protocol.connection import MANY_BUFFERS, SMALL_BYTES, joined
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.types import NO_UUID, Buffer
-from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
-from tests.broker.test_listener import HELLO, lines, waiting_fetch
+from tests.broker.inprocess import Client, InProcess, request_frame
+from tests.broker.test_listener import HELLO, waiting_fetch
 from tests.log_lines import Line
-
-__all__ = ["lines"]
+from tests.waiting import until
 
 MIB = 1 << 20
 NAMES = 500
@@ -37,9 +35,7 @@ async def ask_for_100_kb(client: Client) -> None:
     """Returns once the request is answered, or the connection is cut off."""
     before_bytes = client.wire.unread_bytes
     client.send(answer_of_100_kb())
-    async with asyncio.timeout(LONG_S):
-        while client.wire.unread_bytes == before_bytes and not client.wire.closing:  # noqa: ASYNC110 (no event tells)
-            await asyncio.sleep(0)
+    await until(lambda: client.wire.unread_bytes != before_bytes or client.wire.closing)
 
 
 def deaf(served: InProcess, more_than: int = WRITE_HIGH_WATER_BYTES) -> Client:
@@ -100,9 +96,7 @@ async def test_answers_that_come_later_than_their_requests_count_as_well(tmp_pat
         client, unread = deaf(served, more_than=0), served.server.listeners[0].unread
         client.send(waiting_fetch("t", 1))
         assert not unread.held_bytes
-        async with asyncio.timeout(LONG_S):
-            while not unread.held_bytes:  # noqa: ASYNC110 (the loop is the clock)
-                await asyncio.sleep(0)
+        await until(lambda: unread.held_bytes)
         assert unread.held_bytes == client.wire.unread_bytes
 
 
@@ -112,9 +106,7 @@ async def test_answers_to_requests_that_were_kept_count_as_well(tmp_path: Path) 
         client.connection.pause_writing()
         client.send(answer_of_100_kb())
         client.connection.resume_writing()
-        async with asyncio.timeout(LONG_S):
-            while not unread.held_bytes:  # noqa: ASYNC110 (no event tells)
-                await asyncio.sleep(0)
+        await until(lambda: unread.held_bytes)
         assert unread.held_bytes > 100_000
 
 

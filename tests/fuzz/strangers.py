@@ -294,11 +294,11 @@ def grown(before: tuple[int, int, int], after: tuple[int, int, int]) -> list[str
     """Returns the objects that remain of ended visits."""
     own, every, files = (late - early for early, late in zip(before, after, strict=True))
     problems = []
-    if own:
+    if own > 0:
         problems.append(f"{own} more objects of connections")
     if every > FEW_OBJECTS:
         problems.append(f"{every} more objects")
-    if files:
+    if files > 0:
         problems.append(f"{files} more open files")
     return problems
 

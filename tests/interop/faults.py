@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tests.interop.either_node import EitherNode
-from tests.interop.mixture import SESSION_MS, Cluster, eventually
+from tests.interop.mixture import SESSION_MS, Cluster
 from tests.interop.quorum import CONTROLLER_ID
+from tests.waiting import eventually
 
 SESSION_S = SESSION_MS / 1000
 MOST_S = 2 * SESSION_S

@@ -1,4 +1,4 @@
-"""Members of a group as processes, of any client, and their output."""
+"""Members of a group as processes, whatever client they are, and what they have told."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import itertools
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -18,21 +17,22 @@ from confluent_kafka import Producer
 from tests.interop import jvm, node
 from tests.interop.brokers import Broker
 from tests.interop.processes import ROOT
+from tests.waiting import wait_until
 
 WAIT_S = 60
 PARTITIONS = 4
 COUNT = 50
-"""Number of records that `write` writes to each partition."""
+"""Records of each partition that `write` writes."""
 
 JAVA_SETTINGS = ("session.timeout.ms=6000", "heartbeat.interval.ms=500")
 
 
 class Flavour(NamedTuple):
-    """A client, with one of its ways to be a group member."""
+    """A client in one of its ways to be in a group."""
 
     name: str
     command: Callable[[str, str, str], list[str]]
-    """Returns the command line for (bootstrap, topic, group)."""
+    """(bootstrap, topic, group)."""
     odradek_only: bool = False  # Apache Kafka 4 no longer speaks with it
 
 
@@ -73,11 +73,11 @@ CONSUMER_PROTOCOL = (
     Flavour("confluent-consumer", _python("confluent", "protocol=consumer")),
     Flavour("java-4.3.1-consumer", _java("4.3.1", "group.protocol=consumer")),
 )
-"""The clients of the consumer protocol (KIP-848), whose intervals the broker sets."""
+"""Those that speak the consumer protocol (KIP-848), whose intervals the broker sets."""
 
 
 def static_consumer(kind: str, instance: str) -> Flavour:
-    """Returns a static member of the consumer protocol."""
+    """A static member that speaks the consumer protocol."""
     if kind == "java":
         settings = ("group.protocol=consumer", f"group.instance.id={instance}")
         return Flavour(f"java-consumer-{instance}", _java("4.3.1", *settings))
@@ -85,7 +85,7 @@ def static_consumer(kind: str, instance: str) -> Flavour:
 
 
 def static(kind: str, instance: str) -> Flavour:
-    """Returns a static member (KIP-345), with a session that is longer than its restart on a busy machine."""
+    """A static member (KIP-345), with a session that outlasts its restart on a machine that is busy."""
     if kind == "java":
         settings = (*JAVA_SETTINGS, "session.timeout.ms=30000", f"group.instance.id={instance}")
         return Flavour(f"java-{instance}", _java("4.3.1", *settings))
@@ -93,12 +93,12 @@ def static(kind: str, instance: str) -> Flavour:
 
 
 def long_session(kind: str, instance: str) -> Flavour:
-    """Returns a static member whose place is kept for a minute after its death."""
+    """A static member whose place is kept for a minute after it died."""
     return Flavour(f"{kind}-{instance}", _python(kind, f"instance={instance}", "session_ms=60000"))
 
 
 class Member:
-    """A process in a group."""
+    """One process in a group."""
 
     def __init__(self, flavour: Flavour, bootstrap: str, topic: str, group: str, log: Path) -> None:
         self.name = flavour.name
@@ -107,7 +107,7 @@ class Member:
         self.rebalances = 0
         self.errors: list[str] = []
         self.words: list[str] = []
-        """Returns the first word of each of its lines."""
+        """The first word of all that it said."""
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
                 flavour.command(bootstrap, topic, group),
@@ -140,13 +140,13 @@ class Member:
         return self.assignments[-1] if self.assignments else []
 
     def kill(self) -> None:
-        """Kills the process: it does not leave the group."""
+        """As a crash: it does not leave."""
         self._process.kill()
         self._process.wait()
         self._reader.join()
 
     def leave(self) -> None:
-        """Ends the process cleanly, which leaves the group (unless the member is static)."""
+        """It ends in order, which leaves the group (unless it is static)."""
         if self._process.poll() is None:
             with contextlib.suppress(OSError):
                 assert self._process.stdin is not None
@@ -159,28 +159,19 @@ class Member:
         self._reader.join()
 
 
-def wait_until(condition: Callable[[], bool], what: Callable[[], object], timeout_s: float = WAIT_S) -> None:
-    """Waits until a condition holds; `what` describes the progress."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout_s} s: {what()}")
-        time.sleep(0.02)  # what is looked at is another process: it can only be looked at again
-
-
 def shared_out(members: Sequence[Member], partitions: int) -> bool:
-    """True if each partition has one owner, and every member that can have a partition has one."""
+    """Whether each partition has one owner, and every member that can have one has one."""
     owners = Counter(partition for member in members for partition in member.owned)
     return owners == Counter(range(partitions)) and all(member.owned for member in members[:partitions])
 
 
 def seen_by(members: Iterable[Member]) -> Counter[tuple[int, int]]:
-    """Returns how often each record was delivered to any member."""
+    """How often each record was given to anyone."""
     return Counter(record for member in members for record in list(member.records))
 
 
 def write(broker: Broker, topic: str, count: int = COUNT) -> None:
-    """Writes `count` records to each partition."""
+    """`count` records into each partition."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
     for partition, number in itertools.product(range(PARTITIONS), range(count)):
         producer.produce(topic, f"{partition} {number}".encode(), partition=partition)
@@ -200,7 +191,7 @@ def is_shared(members: Sequence[Member]) -> None:
 
 
 def share_and_give_up(broker: Broker, topic: str, join: Callable[[], Member]) -> None:
-    """Lets three consumers share a topic; one leaves, and one is killed."""
+    """Three consumers share a topic; one leaves, and one is killed."""
     write(broker, topic)
     first = join()
     everything_seen([first])

@@ -14,7 +14,8 @@ from confluent_kafka import Producer
 from tests.interop.either_node import Make
 from tests.interop.jvm import tool
 from tests.interop.load import Load
-from tests.interop.mixture import CALM, SOON_S, Cluster, eventually
+from tests.interop.mixture import CALM, SOON_S, Cluster
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 

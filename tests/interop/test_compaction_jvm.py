@@ -13,10 +13,10 @@ from protocol.records.compression import Compression
 from storage.log import Log
 from tests.interop import jvm
 from tests.interop.brokers import ApacheKafka, Broker, Odradek
-from tests.interop.members import wait_until
 from tests.interop.test_log_jvm import COMPLAINTS, dump
 from tests.storage.cleaning import compacted, latest, put, run_cleaner
 from tests.storage.writing import NOW_MS, PID, end_transaction, headers, open_log
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.odradek_only
 
@@ -134,7 +134,7 @@ def wait_until_cleaned(broker: Odradek) -> None:
     def cleaned_to() -> int:
         return max((int(offset) for offset in CLEAN_TO.findall(broker.tail(1 << 20))), default=0)
 
-    wait_until(lambda: cleaned_to() >= RECORDS, lambda: f"was cleaned to {cleaned_to()}", timeout_s=60)
+    wait_until(lambda: cleaned_to() >= RECORDS, lambda: f"was cleaned to {cleaned_to()}", within_s=60)
 
 
 def test_apache_kafka_finds_the_same_keys_and_values_in_what_odradek_has_cleaned(tmp_path: Path) -> None:

@@ -27,9 +27,9 @@ from tests.interop.members import (
     seen_by,
     share_and_give_up,
     static_consumer,
-    wait_until,
     write,
 )
+from tests.waiting import wait_until
 
 CLIENT = Confluent()
 CONSUMER = {flavour.name.split("-")[0]: flavour for flavour in CONSUMER_PROTOCOL}

@@ -18,10 +18,10 @@ from protocol.java_hash import java_hash
 from tests.interop import copying
 from tests.interop.brokers import Odradek
 from tests.interop.clients.transactions import COMMITTED, UNCOMMITTED
-from tests.interop.mixture import eventually
 from tests.interop.processes import LineClient
 from tests.interop.quorum import ApacheNode, Quorum
 from tests.interop.sharing import SHORT, Consumers, start_client
+from tests.waiting import eventually
 
 OWN, APACHE = 1, 2
 SOON_S = 180

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from tests.interop.brokers import Odradek
 from tests.interop.clients.confluent import Confluent
 from tests.interop.consumed import offset_of, value_of
-from tests.interop.members import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.odradek_only
 
@@ -96,7 +96,7 @@ def logged(broker: Odradek, event: str) -> list[dict[str, object]]:
 
 
 def wait_for(broker: Odradek, event: str) -> dict[str, object]:
-    wait_until(lambda: bool(logged(broker, event)), lambda: f"{event!r} was not told", NOTICED_WITHIN_S)
+    wait_until(lambda: bool(logged(broker, event)), lambda: f"{event!r} was not told", within_s=NOTICED_WITHIN_S)
     return logged(broker, event)[0]
 
 

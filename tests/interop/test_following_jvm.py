@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 
 from tests.interop.brokers import Odradek
 from tests.interop.jvm import tool
-from tests.interop.mixture import eventually
 from tests.interop.quorum import CONTROLLER_ID, Quorum
+from tests.waiting import eventually
 
 FOLLOWER = 1
 SOON_S = 90

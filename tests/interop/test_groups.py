@@ -22,9 +22,9 @@ from tests.interop.members import (
     is_shared,
     share_and_give_up,
     static,
-    wait_until,
     write,
 )
+from tests.waiting import wait_until
 
 CLIENT = Confluent()
 

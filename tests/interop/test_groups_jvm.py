@@ -12,8 +12,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.interop import jvm
 from tests.interop.brokers import ApacheKafka, Broker, Odradek
 from tests.interop.clients.confluent import Confluent
-from tests.interop.members import BY_NAME, Flavour, Member, wait_until
+from tests.interop.members import BY_NAME, Flavour, Member
 from tests.interop.members import long_session as member_of_long_session
+from tests.waiting import wait_until
 
 CLIENT = Confluent()
 COUNT = 30

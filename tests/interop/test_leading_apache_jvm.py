@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.brokers import Odradek
 from tests.interop.consumed import value_of
-from tests.interop.mixture import eventually
 from tests.interop.processes import run
 from tests.interop.quorum import ApacheNode, Quorum
+from tests.waiting import eventually
 
 LEADER, FOLLOWER = 1, 2
 SESSION_MS = 9_000

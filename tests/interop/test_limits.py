@@ -1,5 +1,4 @@
-"""Tests limits over real sockets, in a real process: its memory stays bounded, and it keeps running, whatever clients
-do."""
+"""Limits over real sockets, in a real process: its memory stays bounded, and it stays up whatever clients do."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -25,12 +24,13 @@ from tests.interop.conformance.peers import Peer
 from tests.interop.conformance.producing import request as produce_request
 from tests.interop.conformance.records import records
 from tests.interop.conftest import Start
+from tests.waiting import wait_until
 from tests.wire import request_frame
 
 MIB = 1024 * 1024
 FETCH_VERSION, PRODUCE_VERSION = 12, 12
 LAST_WITH_MESSAGE_SETS = 3
-"""The last version of Fetch with message sets."""
+"""Of Fetch."""
 WAIT_S = 10
 HELLO = request_frame(ApiVersionsRequest(), 0)
 
@@ -60,7 +60,7 @@ def peer(broker: Odradek) -> Peer:
 
 
 def private_bytes(broker: Odradek) -> int:
-    """Returns the process's private memory, without pages of files, which the kernel can reclaim at any time."""
+    """Memory of the process's own; pages of files that the kernel can take back at any time are none."""
     status = Path(f"/proc/{broker.pid}/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("RssAnon:"))) * 1024
 
@@ -84,15 +84,6 @@ def is_closed(client: socket.socket) -> bool:
         return client.recv(1) == b""
     except ConnectionError:
         return True
-
-
-def eventually(is_so: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + WAIT_S
-    while not is_so():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def fetch_frame(topic: str, max_bytes: int, version: int = FETCH_VERSION) -> bytes:
@@ -119,7 +110,7 @@ def test_a_gigabyte_that_nobody_reads_takes_no_memory(odradek: Odradek) -> None:
 
 
 def test_answers_that_nobody_takes_are_not_all_memory(start_odradek: Start) -> None:
-    """Forty connections request four megabytes each, and don't read: message sets, which are not in a file."""
+    """Forty connections that ask for four megabytes each, and read none of them: message sets, which are no file's."""
     odradek = start_odradek({"odradek.unread.answers.max.bytes": str(16 * MIB)})
     writer = peer(odradek)
     topic_id = writer.create("large", max_message_bytes=str(2 * MIB))
@@ -133,7 +124,7 @@ def test_answers_that_nobody_takes_are_not_all_memory(start_odradek: Start) -> N
             stack.enter_context(connect(odradek, 4096)).sendall(requests)
             assert is_served(odradek)
         assert "odradek.unread.answers.max.bytes" in lines_with(odradek, "its peer has not read")[0]
-        assert eventually(lambda: private_bytes(odradek) - before < 80 * MIB)  # 136 without a bound
+        wait_until(lambda: private_bytes(odradek) - before < 80 * MIB)  # 136 without a bound
     assert is_served(odradek)
 
 
@@ -176,7 +167,7 @@ def test_announced_frames_take_no_memory(odradek: Odradek) -> None:
 
 
 def test_half_frames_have_a_bounded_memory_and_time(start_odradek: Start) -> None:
-    """A hundred connections each send one megabyte of eight, and stop."""
+    """A hundred connections that each bring a megabyte of eight, and no more."""
     options = {
         "socket.request.max.bytes": str(8 * MIB),
         "queued.max.request.bytes": str(64 * MIB),
@@ -201,7 +192,7 @@ def test_half_frames_have_a_bounded_memory_and_time(start_odradek: Start) -> Non
             assert is_closed(client)
     assert is_served(odradek)
     assert len(lines_with(odradek, "(odradek.request.stall.timeout.ms)")) == LINES_OF_ADDRESS
-    assert eventually(lambda: private_bytes(odradek) - before < 16 * MIB)
+    wait_until(lambda: private_bytes(odradek) - before < 16 * MIB)
 
 
 def test_clients_that_go_in_the_middle_of_anything(odradek: Odradek) -> None:
@@ -216,7 +207,7 @@ def test_clients_that_go_in_the_middle_of_anything(odradek: Odradek) -> None:
 
 
 def test_a_client_whose_machine_is_gone_is_found_out(odradek: Odradek) -> None:
-    """TCP's keep-alive detects it; its timer runs on the broker's side."""
+    """By TCP's keep-alive, whose timer runs on the broker's side."""
     with connect(odradek) as client:
         client.sendall(HELLO)
         assert read_frames(client, 1)
@@ -272,8 +263,8 @@ def test_garbage_closes_its_own_connection_with_one_line(odradek: Odradek) -> No
 
 
 def lines_with(broker: Odradek, text: str) -> list[str]:
-    """Returns the lines of the log with the text, once there is one."""
-    assert eventually(lambda: text in broker.log.read_text())
+    """The lines of the log with the text, once there is one."""
+    wait_until(lambda: text in broker.log.read_text())
     return [line for line in broker.log.read_text().splitlines() if text in line]
 
 
@@ -302,7 +293,7 @@ class FewFiles(Odradek):
 
 
 def test_more_partitions_and_connections_than_files_may_be_open(tmp_path: Path) -> None:
-    """Neither prevents a log from being opened, which would take its directory offline."""
+    """Neither keeps a log from being opened, which would be the end of its directory."""
     count = 400
     odradek = FewFiles(tmp_path / "data")
     with ExitStack() as stack:
@@ -345,7 +336,7 @@ def test_connections_beyond_an_address_s_limit_are_closed(start_odradek: Start) 
             client.sendall(HELLO)
             return not is_closed(client)
 
-    assert eventually(is_let_in)
+    wait_until(is_let_in)
     second.close()
 
 

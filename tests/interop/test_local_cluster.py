@@ -16,6 +16,7 @@ from tests.interop.consumed import offset_of, value_of
 from tests.interop.load import RECONNECT, Writer
 from tests.interop.local import SOON_S, LocalCluster
 from tests.interop.processes import run
+from tests.waiting import eventually, wait_until
 
 PARTITIONS = 3
 NAMES = ("controller", "broker-1", "broker-2", "broker-3")
@@ -52,14 +53,12 @@ def make_topic(cluster: LocalCluster, topic: str) -> None:
 def wait_for_replicas(cluster: LocalCluster, topic: str) -> None:
     """Returns once all replicas of the topic are in sync."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **RECONNECT})
-    deadline = time.monotonic() + SOON_S
-    while True:
+
+    def in_sync() -> dict[int, list[int]]:
         partitions = admin.list_topics(topic, timeout=SOON_S).topics[topic].partitions
-        isrs = {partition: sorted(state.isrs) for partition, state in partitions.items()}
-        if all(isr == [1, 2, 3] for isr in isrs.values()) and len(isrs) == PARTITIONS:
-            return
-        assert time.monotonic() < deadline, f"in sync are {isrs}"
-        time.sleep(0.1)  # brokers tell no client when they agree
+        return {partition: sorted(state.isrs) for partition, state in partitions.items()}
+
+    eventually(in_sync, {partition: [1, 2, 3] for partition in range(PARTITIONS)})
 
 
 def write(bootstrap: str, topic: str, numbers: Sequence[int]) -> None:
@@ -161,10 +160,7 @@ def test_data_and_ids_last_over_restarts_and_brokers_are_added(two_brokers: Loca
     assert stored(cluster.bootstrap, topic, 0) == {0: 0, 1: 1, 2: 2}
     pids = cluster.pids()
     cluster.kill9()
-    deadline = time.monotonic() + SOON_S
-    while any(map(is_alive, pids.values())):
-        assert time.monotonic() < deadline, f"orphans of {pids}"
-        time.sleep(0.02)  # the kernel ends them, and tells only their parent
+    wait_until(lambda: not any(map(is_alive, pids.values())), lambda: f"orphans of {pids}")
     cluster.start()
     assert stored(cluster.bootstrap, topic, 0) == {0: 0, 1: 1, 2: 2}
     cluster.brokers = 2

@@ -14,7 +14,8 @@ import pytest
 from tests.interop.either_node import Make
 from tests.interop.faults import Faults, summary
 from tests.interop.load import Load
-from tests.interop.mixture import Cluster, eventually
+from tests.interop.mixture import Cluster
+from tests.waiting import eventually
 
 TOPIC = "under-load"
 ASSIGNMENTS = [list(order) for order in itertools.permutations((1, 2, 3))]

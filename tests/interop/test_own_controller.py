@@ -12,10 +12,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.brokers import Odradek
-from tests.interop.mixture import eventually
 from tests.interop.own_quorum import OdradekNode, OwnQuorum
 from tests.interop.processes import free_port, run
 from tests.interop.quorum import CONTROLLER_ID
+from tests.waiting import eventually
 
 SOON_S = 60
 PATIENT = {"message.timeout.ms": 120_000, "retry.backoff.max.ms": 200, "reconnect.backoff.max.ms": 200}

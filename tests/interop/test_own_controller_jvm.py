@@ -10,10 +10,10 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop import jvm
-from tests.interop.mixture import eventually
 from tests.interop.own_quorum import OdradekNode, OwnQuorum
 from tests.interop.quorum import CONTROLLER_ID, ApacheNode
 from tests.interop.test_own_controller import SOON_S, consumed, leader_and_isr, log_bytes, produced
+from tests.waiting import eventually
 
 ODRADEK, APACHE = 1, 2
 

@@ -13,9 +13,9 @@ from confluent_kafka import Producer
 
 from tests.interop.brokers import Odradek
 from tests.interop.jvm import tool
-from tests.interop.mixture import eventually
 from tests.interop.processes import run
 from tests.interop.quorum import Quorum
+from tests.waiting import eventually
 
 BROKER = 1
 SOON_S = 30

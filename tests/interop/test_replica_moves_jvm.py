@@ -14,8 +14,9 @@ from broker.config.replication import RACK_AWARE
 from tests.interop import jvm
 from tests.interop.either_node import Make
 from tests.interop.jvm import tool
-from tests.interop.mixture import SOON_S, Cluster, eventually, log_bytes
+from tests.interop.mixture import SOON_S, Cluster, log_bytes
 from tests.interop.processes import run
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 

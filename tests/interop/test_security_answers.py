@@ -16,8 +16,8 @@ from protocol.messages import describe_acls as describe
 from protocol.messages import describe_client_quotas as describe_quotas
 from protocol.messages import describe_user_scram_credentials as describe_scram
 from tests.interop.brokers import ApacheKafka, Odradek
-from tests.interop.members import wait_until
 from tests.interop.test_admin_answers import Step, plain
+from tests.waiting import wait_until
 from tests.wire import WireClient
 
 pytestmark = pytest.mark.odradek_only

@@ -1,5 +1,4 @@
-"""Compares tokens with Apache Kafka: both accept the same, and reject with the same messages, also to Kafka's own
-tool."""
+"""Tokens beside Apache Kafka: the same are taken, and refused in the same words, to its own tool too."""
 
 from __future__ import annotations
 
@@ -36,13 +35,14 @@ from tests.interop.authenticating import (
     write_keys,
 )
 from tests.interop.processes import run
+from tests.waiting import eventually, wait_until
 from tests.wire import WireClient
 
 pytestmark = [pytest.mark.odradek_only, pytest.mark.security]
 
 PATIENCE_S = 20
 BASIC = "basic"
-"""A message with a credential that is not a token."""
+"""The message that has something else than a token."""
 
 
 class Brokers(NamedTuple):
@@ -69,7 +69,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
 
 
 def token(*, key: str = "ec", **changes: Any) -> str:
-    """Returns a token for this audience, of this issuer."""
+    """A token for this audience, of this issuer."""
     usual = {"aud": AUDIENCE, "iss": ISSUER, **changes}
     keys: dict[str, Any] = {"ec": (ec_key(), "ES256"), "rsa": (rsa_key(), "RS256")}
     private_key, algorithm = keys[key]
@@ -77,14 +77,14 @@ def token(*, key: str = "ec", **changes: Any) -> str:
 
 
 def forged(algorithm: str) -> str:
-    """Returns a token signed with the public key, which everybody knows."""
+    """A token signed by what everybody knows: the public key."""
     header, body = part({"alg": algorithm, "kid": "rsa"}), part(issuer.claims(aud=AUDIENCE, iss=ISSUER))
     secret = str(jwk(rsa_key(), "rsa")["n"]).encode()
     return f"{header}.{body}.{part(hmac.digest(secret, f'{header}.{body}'.encode(), hashlib.sha256))}"
 
 
 def messages() -> dict[str, bytes]:
-    """Returns first messages, by their content."""
+    """First messages, by what is in them."""
     now = int(time.time())
     tokens = {
         "elliptic curve": token(),
@@ -139,7 +139,7 @@ def messages() -> dict[str, bytes]:
 
 
 def outcome(bootstrap: str, message: bytes) -> list[object]:
-    """Returns a broker's answers to a first message, and to the acknowledgement of a rejection."""
+    """The answers of a broker to a first message, and to the acknowledgement of a refusal."""
     client = WireClient(bootstrap)
     client.ask(SaslHandshakeRequest(mechanism="OAUTHBEARER"), SaslHandshakeResponse, 1)
     answers: list[object] = []
@@ -170,7 +170,7 @@ def test_the_same_tokens_are_taken_and_refused_in_the_same_words(brokers: Broker
 
 
 class Asking:
-    """Requests delegation tokens from both brokers as a user; returns answers without random values and times."""
+    """Asks both brokers for delegation tokens, as a user; answers without what is drawn or of the moment."""
 
     def __init__(self, bootstrap: str, user: str) -> None:
         self.client = WireClient(bootstrap)
@@ -208,7 +208,7 @@ class Asking:
 
 
 def plain(answer: Any, begun_ms: float) -> str:
-    """Returns an answer with its times in minutes since the start, without random values."""
+    """An answer with its times in minutes from the start, and without what is drawn."""
 
     def minutes(match: re.Match[str]) -> str:
         value = int(match[0])
@@ -221,23 +221,20 @@ def plain(answer: Any, begun_ms: float) -> str:
 
 
 def transcript(bootstrap: str) -> list[str]:
-    """Runs the lives of some tokens. A broker's metadata may lag behind its controller's."""
+    """The lives of a few tokens; the metadata that a broker reads may be behind its controller's."""
     begun_ms = time.time() * 1000
     alice, bob = Asking(bootstrap, "alice"), Asking(bootstrap, "bob")
     first, second = alice.create("bob"), bob.create(life_ms=3_600_000)
     answers = [first, second, alice.create("admins", kind="Group"), alice.create(owner=("User", "alice"))]
     gone = alice.create()
     key = bytes(first.hmac)
-    end = time.monotonic() + PATIENCE_S
-    while len(alice.describe(everybody=True).tokens) < 3 and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_until(lambda: len(alice.describe(everybody=True).tokens) >= 3)
     answers += [
         alice.renew(key), bob.renew(key, 60_000), bob.renew(key, 1 << 62), alice.renew(bytes(second.hmac)),
         alice.renew(b"nothing"), alice.expire(b"", -1), alice.expire(bytes(second.hmac), -1), bob.expire(key, 60_000),
         alice.expire(bytes(gone.hmac), -1),
     ]  # fmt: skip
-    while len(alice.describe(everybody=True).tokens) > 2 and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_until(lambda: len(alice.describe(everybody=True).tokens) <= 2)
     answers += [alice.renew(bytes(gone.hmac)), bob.describe("bob"), alice.describe(), alice.describe("nobody")]
     lines = [plain(answer, begun_ms) for answer in answers]
     ordered = sorted(plain(one, begun_ms) for one in alice.describe(everybody=True).tokens)
@@ -251,8 +248,8 @@ def test_delegation_tokens_are_answered_in_the_same_way(brokers: Brokers) -> Non
 
 
 class TokenTool:
-    """Apache Kafka's token tool and its producer, for one broker; returns their output without random values and
-    times."""
+    """Apache Kafka's tool for tokens, and its producer, at one broker; what they say, without what is drawn or of the
+    moment."""
 
     def __init__(self, broker: OdradekWithUsers | ApacheKafkaWithUsers, folder: Path) -> None:
         self.bootstrap = broker.secured
@@ -261,7 +258,7 @@ class TokenTool:
         self._drawn: dict[str, str] = {}
 
     def settings(self, name: str, mechanism: str, login: str) -> str:
-        """Writes the settings of a client to a file."""
+        """The settings of a client, in a file."""
         file = self._folder / f"{name}-{self.bootstrap.rpartition(':')[2]}.properties"
         given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, "sasl.jaas.config": login}
         file.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
@@ -276,7 +273,7 @@ class TokenTool:
         return self.settings("token", "SCRAM-SHA-256", login)
 
     def run(self, settings: str, *words: str) -> str:
-        """Returns the lines of the tool, or its error."""
+        """Returns the lines of the tool; of an error its own."""
         where = ("--bootstrap-server", self.bootstrap, "--command-config", settings)
         ended = run(jvm.command_of("kafka-delegation-tokens", *where, *words), check=False)
         refused = re.findall(rb"^org\.apache\.kafka\.common\.errors\..*$", ended.stderr, re.MULTILINE)[:1]
@@ -284,7 +281,7 @@ class TokenTool:
         return b"\n".join([ended.stdout, *refused]).decode()
 
     def produce(self, settings: str, topic: str) -> str:
-        """Produces a record with a token; returns the reason of a rejection, None if it is accepted."""
+        """Returns the reason for which one that comes to produce a record is refused; nothing where it is taken."""
         where = ("--bootstrap-server", self.bootstrap, "--command-config", settings, "--topic", topic)
         ended = run(jvm.command_of("kafka-console-producer", *where), stdin=b"hello\n", check=False)
         refused = re.search(rb"SaslAuthenticationException: (.*)", ended.stdout + ended.stderr)
@@ -292,7 +289,7 @@ class TokenTool:
         return refused[1].decode() if refused else ""
 
     def plain(self, text: str) -> list[str]:
-        """Returns the lines of a text, normalized."""
+        """The lines of a text."""
         for drawn, name in self._drawn.items():
             text = text.replace(drawn, name)
         text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d", lambda match: f"+{self._hours(match[0])} h", text)
@@ -302,15 +299,13 @@ class TokenTool:
         return round((datetime.strptime(text, "%Y-%m-%dT%H:%M").timestamp() - self.begun_s) / 3600)
 
     def wait_for(self, count: int) -> None:
-        """Waits until carol has this number of tokens, because a broker's metadata may lag behind its controller's."""
-        carol, end = Asking(self.bootstrap, "carol"), time.monotonic() + PATIENCE_S
-        while len(carol.describe("carol").tokens) != count:
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        """Waits until carol has so many tokens: the metadata that a broker reads may be behind its controller's."""
+        carol = Asking(self.bootstrap, "carol")
+        eventually(lambda: len(carol.describe("carol").tokens), count)
 
 
 def life_of_a_token(tool: TokenTool) -> list[list[str]]:
-    """Returns the tool's output over a token's life, and the results of clients that use it meanwhile."""
+    """The words of the tool from a token's beginning to its end, and of clients that show it meanwhile."""
     carol, bob = tool.of_user("carol"), tool.of_user("bob")
     of_carol = ("--describe", "--owner-principal", "User:carol")
     create = ("--create", "--max-life-time-period", "-1")

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from tests.interop.jvm import tool
 from tests.interop.processes import free_port
 from tests.interop.quorum import CONTROLLER_ID, ApacheNode, Quorum
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -49,13 +48,6 @@ class Voters:
         return {int(one.split()[0]): one.split()[1] for one in described if one.split()[-1] in ("Leader", "Follower")}
 
 
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SOON_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)  # an election tells nobody when it is over
-
-
 def a_second_controller(quorum: Quorum, folder: Path) -> ApacheNode:
     """Starts a controller that isn't a voter yet."""
     listening = {"listeners": f"CONTROLLER://127.0.0.1:{free_port()}"}
@@ -77,7 +69,7 @@ def test_the_first_controller_makes_way_for_another(tmp_path: Path, topic: str) 
         first_and_second = voters.with_directories()
         assert set(first_and_second) == {CONTROLLER_ID, SECOND_ID}
         voters.remove(CONTROLLER_ID, first_and_second[CONTROLLER_ID])
-        eventually(lambda: voters.leader_id == SECOND_ID)
+        eventually(lambda: voters.leader_id, SECOND_ID)
         assert set(voters.with_directories()) == {SECOND_ID}
         quorum.controller.stop()
         create = ("--create", "--topic", topic, "--replication-factor", "1")

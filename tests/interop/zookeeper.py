@@ -1,4 +1,4 @@
-"""Apache ZooKeeper, alone and as an ensemble, and the Kafka versions that use it: brokers, tools and Scala clients."""
+"""Apache ZooKeeper, alone and as an ensemble, and the Kafka of its age: brokers, tools and Scala clients."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from bench.jars import resolve
 from tests.interop.brokers import Odradek
 from tests.interop.jvm import HERE, compiled_against, java
 from tests.interop.processes import Server, free_port, run
+from tests.waiting import wait_until
 
 OLDEST, NEWEST = "3.6.4", "3.9.3"
 TICK_MS = 500
-"""ZooKeeper's tick: a session lasts at least two ticks, and at most twenty."""
+"""A session lasts two ticks at least, and twenty at most."""
 
 READY_TIMEOUT_S = 60
 SOON_S = 90
-"""Timeout: sessions have to end, and rebalances start again after pauses."""
+"""Sessions have to end, and rebalances begin again after pauses."""
 
 SESSION_MS = 6_000
 LOG4J = f"-Dlog4j.configuration=file:{HERE / 'log4j.properties'}"
@@ -40,36 +41,36 @@ JAVA_MULTIPLIER, JAVA_MASK = 0x5DEECE66D, (1 << 48) - 1
 
 @cache
 def zookeeper(version: str) -> Path:
-    """Returns the jars of Apache ZooKeeper's server."""
+    """The jars of Apache ZooKeeper's server."""
     return resolve(f"zookeeper-{version}", HERE / "zookeeper.xml", f"-Dzookeeper.version={version}")
 
 
 @cache
 def old_kafka(version: str) -> Path:
-    """Returns the jars of a Kafka that needs ZooKeeper."""
+    """The jars of a Kafka that needs ZooKeeper."""
     return resolve(f"old-kafka-{version}", HERE / "old-kafka.xml", f"-Dkafka.version={version}")
 
 
 def old_java(version: str, main: str, *arguments: str) -> list[str]:
-    """Returns the command line of a class of an old Kafka, by `java` itself, because the old scripts pass flags that
-    current JVMs reject."""
+    """The command line of a class of an old Kafka, by `java` itself: the scripts of the age pass flags that today's
+    refuse."""
     return java(f"{old_kafka(version)}/*", main, *arguments, flags=SMALL)
 
 
 def old_program(version: str, source: str, *arguments: str) -> list[str]:
-    """Returns the command line of a program of ours, with the Scala clients of an old Kafka."""
+    """The command line of a program of ours, by the Scala clients of an old Kafka."""
     classpath = compiled_against(source, old_kafka(version), f"old-{version}")
     return java(classpath, Path(source).stem, *arguments, flags=SMALL)
 
 
 def old_tool(version: str, main: str, *arguments: str, stdin: str = "", timeout_s: float = 120) -> str:
-    """Runs one of an old Kafka's tools to its end; returns its output and errors."""
+    """Run one of an old Kafka's tools to its end; what it printed, on both channels."""
     ended = run(old_java(version, main, *arguments), stdin=stdin.encode(), timeout_s=timeout_s)
     return (ended.stdout + ended.stderr).decode()
 
 
 class ZooKeeper(Server):
-    """A server of Apache ZooKeeper, alone or as a member of an ensemble."""
+    """One server of Apache ZooKeeper; one of an ensemble where it is told of the others."""
 
     def __init__(self, data: Path, version: str = OLDEST, number: int = 1, members: Sequence[str] = ()) -> None:
         super().__init__(f"zookeeper {number}", data.with_name(f"{data.name}.log"))
@@ -86,7 +87,7 @@ class ZooKeeper(Server):
         self.until_serving()
 
     def launch_only(self) -> None:
-        """Starts the server without waiting: a member of an ensemble serves once there is a majority."""
+        """Start it without waiting: a member of an ensemble serves once there is a majority."""
         self.launch(self._command(), r"^\$ ", READY_TIMEOUT_S)
 
     def _command(self) -> list[str]:
@@ -111,7 +112,7 @@ class ZooKeeper(Server):
         return java(f"{zookeeper(self.version)}/*", main, str(file), flags=flags)
 
     def mode(self) -> str:
-        """Returns `standalone`, `leader` or `follower`; empty while it doesn't serve."""
+        """`standalone`, `leader` or `follower`; empty while it does not serve."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
                 connection.sendall(b"srvr")
@@ -153,7 +154,7 @@ class Ensemble:
         return next(server for server in self.servers if server.mode() == "leader")
 
     def kill(self) -> None:
-        """Kills all of them."""
+        """Kill all of them."""
         for server in self.servers:
             server.kill9()
 
@@ -163,7 +164,7 @@ class Ensemble:
 
 
 def session_password(session_id: int) -> bytes:
-    """Returns the password of a session, which ZooKeeper derives from its id (ZooKeeperServer.generatePasswd): the
+    """The password of a session, which a server of ZooKeeper derives from its id (ZooKeeperServer.generatePasswd): the
     first sixteen bytes of a java.util.Random."""
     state, password = (session_id ^ PASSWORD_SECRET ^ JAVA_MULTIPLIER) & JAVA_MASK, b""
     while len(password) < PASSWORD_BYTES:
@@ -173,7 +174,7 @@ def session_password(session_id: int) -> bytes:
 
 
 def expire(address: str, session_id: int) -> None:
-    """Ends the session of another client, which gets the event that it has expired."""
+    """Ends the session of somebody else, who is told that it has expired."""
     client = KazooClient(address, client_id=(session_id, session_password(session_id)))
     client.start(timeout=READY_TIMEOUT_S)
     assert client.client_id is not None
@@ -184,7 +185,7 @@ def expire(address: str, session_id: int) -> None:
 
 @contextmanager
 def znodes(address: str) -> Iterator[KazooClient]:
-    """Returns a client of our own that reads znodes."""
+    """A look of our own at the znodes."""
     client = KazooClient(address)
     client.start(timeout=READY_TIMEOUT_S)
     try:
@@ -195,7 +196,7 @@ def znodes(address: str) -> Iterator[KazooClient]:
 
 
 def looked(address: str, look: Callable[[KazooClient], T]) -> T | None:
-    """Returns the result of reading znodes; None while the ensemble gives none."""
+    """The answer of a look at the znodes; None where the ensemble has none just now."""
     try:
         with znodes(address) as client:
             return look(client)
@@ -244,15 +245,12 @@ class OldKafka(Server):
 
 
 def until(condition: Callable[[], object], servers: Iterable[Server] = (), patience_s: float = SOON_S) -> None:
-    """Waits for changes of znodes and logs by other processes, which notify no client."""
-    deadline = time.monotonic() + patience_s
-    while not condition():
-        assert time.monotonic() < deadline, "\n".join(server.tail(4_000) for server in servers)
-        time.sleep(0.05)  # the znodes of others are looked at, not waited for
+    """Waits for what others do with znodes and logs, of which nobody is told."""
+    wait_until(condition, lambda: "\n".join(server.tail(4_000) for server in servers), within_s=patience_s)
 
 
 def facing(connect: str, **options: str) -> dict[str, str]:
-    """Returns the properties of a broker with an ensemble; `options` have `__` for each dot."""
+    """The properties of a broker before an ensemble; `options` have `__` for each dot."""
     return {
         "zookeeper.connect": connect,
         "zookeeper.session.timeout.ms": str(SESSION_MS),
@@ -263,7 +261,7 @@ def facing(connect: str, **options: str) -> dict[str, str]:
 
 
 def started(data: Path, connect: str, **options: str) -> Odradek:
-    """Starts a broker that is the active one of its ensemble."""
+    """A broker that is the active one of its ensemble."""
     broker = Odradek(data, facing(connect, **options))
     broker.start()
     with znodes(connect) as client:

@@ -193,14 +193,26 @@ def test_only_so_many_segments_stay_mapped(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) - before <= 3 * 2
 
 
+class Unloading(OsDisk):
+    """A disk that knows how many bytes were unloaded."""
+
+    __slots__ = ("unloaded",)
+
+    def __init__(self, files: OpenFiles) -> None:
+        super().__init__(files)
+        self.unloaded: list[int] = []
+
+    def unload(self, mapping: memoryview) -> None:
+        self.unloaded.append(len(mapping))
+
+
 def test_pages_that_were_read_do_not_stay_this_process_s_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = open_log(tmp_path / "orders-0", disk=OsDisk(OpenFiles(loaded_bytes=1_000)))
+    disk = Unloading(OpenFiles(loaded_bytes=1_000))
+    log = open_log(tmp_path / "orders-0", disk=disk)
     monkeypatch.setattr(segment_module, "REMAP_BYTES", 0)
-    unloaded: list[int] = []
-    monkeypatch.setattr(OsDisk, "unload", lambda disk, mapping: unloaded.append(len(mapping)))
     written = fill(log, 10)
     log.roll(NOW_MS)
     assert values(read_all(log)) == written
-    assert unloaded
+    assert disk.unloaded

@@ -15,6 +15,7 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 from tests.broker.asking import batch
 from tests.broker.call_counter import CallCounter
 from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_frame
+from tests.waiting import until
 
 FETCH = 1
 MANY = 2 * MANY_PARTITIONS
@@ -66,9 +67,7 @@ async def test_a_fetch_of_many_partitions_waits_for_records(version: int, tmp_pa
         consumer, producer = broker.client(), broker.client()
         consumer.send(request_frame(fetch_of_many(LONG_MS), version))
         (partition,) = broker.server.broker.replicas
-        async with asyncio.timeout(LONG_S):
-            while not partition.waiters:  # noqa: ASYNC110 (the loop is the clock)
-                await asyncio.sleep(0)
+        await until(lambda: partition.waiters)
         assert not consumer.wire.sent
         data = PartitionProduceData(index=0, records=batch(b"a"))
         topic = TopicProduceData(name="t", partition_data=[data])
@@ -99,7 +98,5 @@ async def test_a_client_that_leaves_frees_its_session(tmp_path: Path) -> None:
         client.send(request_frame(fetch_of_many(LONG_MS, opened.session_id, 1), 12))
         client.connection.connection_lost(None)
         (session,) = broker.server.broker.fetches.sessions.sessions.values()
-        async with asyncio.timeout(LONG_S):
-            while session.is_at_work:  # noqa: ASYNC110 (the loop is the clock)
-                await asyncio.sleep(0)
+        await until(lambda: not session.is_at_work)
         assert not (await other.ask(fetch_of_many(0, opened.session_id, 2), 12, FetchResponse)).error_code

@@ -33,6 +33,7 @@ from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_frame
 from tests.broker.metadata.harness import MetadataHarness
 from tests.coordinator.cluster import given
+from tests.waiting import until
 
 MANY = MAX_ENTRIES_ON_LOOP + 1
 TOPIC = 2
@@ -199,9 +200,7 @@ async def test_a_heartbeat_counts_from_its_arrival_and_not_from_its_decision(
         await asyncio.sleep(0)
         clock.ring()
     go_on.set()
-    async with asyncio.timeout(LONG_S):
-        while controller._long_decisions.is_busy:  # type: ignore[attr-defined]  # noqa: ASYNC110
-            await asyncio.sleep(0)
+    await until(lambda: not controller._long_decisions.is_busy)  # type: ignore[attr-defined]
     clock.time_ms += BUSY_WAIT_MS
     clock.ring()  # before those that waited have their turn
     await long

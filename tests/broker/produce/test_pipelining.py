@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from broker.dispatch.dispatcher import MAX_ITEMS_ON_LOOP
@@ -12,9 +11,10 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Prod
 from protocol.records.building import build
 from protocol.records.record import Record
 from tests.broker.following import acknowledge, follow
-from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_frame
+from tests.broker.inprocess import InProcess, decode_response, request_frame
 from tests.broker.test_listener import all_frames
 from tests.broker.transacting import ID, TransactionalClient, broker_on
+from tests.waiting import until
 
 VERSION = 13
 TRANSACTION = 1
@@ -84,6 +84,4 @@ async def test_a_request_that_a_thread_decodes_is_appended_though_its_client_goe
         client.connection.connection_lost(None)
         (partition,) = broker.server.broker.replicas
         assert partition.log_end_offset == 0
-        async with asyncio.timeout(LONG_S):
-            while partition.log_end_offset < MANY:  # noqa: ASYNC110 (nothing tells of it: its client is gone)
-                await asyncio.sleep(0)
+        await until(lambda: partition.log_end_offset >= MANY)

@@ -1,5 +1,4 @@
-"""Tests the creation of a topic with many partitions: other clients are served meanwhile, and concurrent changes do no
-harm."""
+"""A topic of many partitions: everybody else is served while it is made, and what happens meanwhile does no harm."""
 
 from __future__ import annotations
 
@@ -35,8 +34,9 @@ from protocol.messages.produce import ProduceResponse
 from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import NO_UUID
 from tests.broker.asking import batch, fetch, produce, produce_request
-from tests.broker.inprocess import LONG_S, Client, InProcess, decode_response, request_frame
+from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
 from tests.clock import ManualClock
+from tests.waiting import until
 
 MANY = 40
 LAST = MANY - 1
@@ -49,7 +49,7 @@ CREATE_TOPICS, METADATA, PRODUCE_BY_ID = 19, 12, 13
 
 
 class HeldBack(NewLogs):
-    """Creates no logs while `is_held`, because a request that waits for a disk takes more turns than all logs do."""
+    """Makes none while `is_held`: a request that waits for a disk takes more turns than all logs do."""
 
     is_held = False
 
@@ -61,7 +61,7 @@ class HeldBack(NewLogs):
 
 
 class Slowly(InProcess):
-    """A broker that creates one log in each turn of the event loop."""
+    """A broker that makes one log in a turn of the event loop."""
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
@@ -75,10 +75,8 @@ class Slowly(InProcess):
         return self.server.broker.replicas
 
     async def half_made(self, topic: str = "t") -> None:
-        """Returns once some of the topic's partitions exist and some don't."""
-        async with asyncio.timeout(LONG_S):
-            while len(self.replicas.topic(topic)) < MANY // 4:  # noqa: ASYNC110 (the loop is the clock)
-                await asyncio.sleep(0)
+        """Returns when there are some of the topic's partitions, and some are not there."""
+        await until(lambda: len(self.replicas.topic(topic)) >= MANY // 4)
         assert len(self.replicas.topic(topic)) < MANY // 2
 
 
@@ -94,7 +92,7 @@ def begin_to_create(client: Client, topic: str = "t") -> None:
 
 
 async def created(client: Client) -> int:
-    """Returns the error code in the answer about the topic."""
+    """The error code that the topic is answered with."""
     (frame,) = await client.frames(1)
     return decode_response(frame, CREATE_TOPICS, 7, CreateTopicsResponse).topics[0].error_code
 

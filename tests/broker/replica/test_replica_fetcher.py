@@ -4,7 +4,6 @@ leaders."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -42,6 +41,7 @@ from tests.clock import ManualClock
 from tests.coordinator.replication.leading import EPOCH, data
 from tests.log_lines import Line, problems
 from tests.storage.writing import records
+from tests.waiting import until
 
 R = TypeVar("R")
 LEADER = 2
@@ -143,14 +143,6 @@ def batch_at(offset: int, *values: str, epoch: int = EPOCH) -> bytes:
 def damaged(batch: bytes) -> bytes:
     """Returns the batch with one flipped bit that its checksum covers."""
     return batch[:-1] + bytes([batch[-1] ^ 1])
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(LONG_S):
-        while True:
-            if condition():
-                return
-            await asyncio.sleep(0)  # a thread is at work, and tells the broker alone
 
 
 async def test_batches_are_appended_and_the_next_fetch_acknowledges_them(tmp_path: Path) -> None:

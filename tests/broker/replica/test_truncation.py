@@ -25,6 +25,7 @@ from tests.broker.asking import batch, fetch, produce
 from tests.broker.following import led_alone
 from tests.broker.inprocess import LONG_S, InProcess
 from tests.storage.bad_disk import BROKEN, BadDisk
+from tests.waiting import until
 
 T = TopicPartition("t", 0)
 ME, OTHER = 1, 2
@@ -276,9 +277,7 @@ async def test_a_log_that_moves_is_cut_in_both_places(tmp_path: Path) -> None:
         assert partition.log_dir != to
         broker.workers.go()
         await task
-        async with asyncio.timeout(LONG_S):
-            while partition.log_dir != to:  # noqa: ASYNC110 (threads flush meanwhile)
-                await asyncio.sleep(0.005)
+        await until(lambda: partition.log_dir == to)
         assert partition.log_end_offset == 2
 
 

@@ -18,6 +18,7 @@ from tests.broker.inprocess import Client, InProcess, request_frame
 from tests.broker.security.certificates import Authority, client_context
 from tests.broker.security.sasl import CLOSED, closing, handshake, log_in, served, stranger
 from tests.log_lines import log_lines
+from tests.waiting import until
 
 LONG_S = 30
 
@@ -107,9 +108,7 @@ async def test_an_alert_is_read_though_bytes_came_meanwhile(tmp_path: Path, monk
         raw = socket.create_connection(("127.0.0.1", broker.server.advertised[0].port), timeout=LONG_S)
         silent = await asyncio.to_thread(context.wrap_socket, raw, server_hostname="localhost")
         (listener,) = broker.server.listeners
-        async with asyncio.timeout(LONG_S):
-            while not all(one.is_ending for one in listener.connections):  # noqa: ASYNC110
-                await asyncio.sleep(0.001)
+        await until(lambda: all(one.is_ending for one in listener.connections))
         for _ in range(2):  # over a closed connection the first would bring a reset, and the second fail
             silent.sendall(b"a request")
         with pytest.raises(ssl.SSLError, match="unknown ca"):

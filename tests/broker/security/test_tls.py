@@ -29,6 +29,7 @@ from tests.broker.asking import batch, fetch_request, produce_request
 from tests.broker.inprocess import InProcess, Wire, request_frame
 from tests.broker.security.certificates import Authority, client_context
 from tests.broker.security.sasl import PLAIN_USERS
+from tests.waiting import until
 
 ALL_TOPICS = MetadataRequest(topics=None)
 LONG_MS = 30_000
@@ -273,9 +274,7 @@ async def test_a_peer_that_does_not_read_holds_no_encrypted_answers(tmp_path: Pa
         silent = await asyncio.to_thread(client_context(authority).wrap_socket, raw, server_hostname="localhost")
         silent.sendall(request_frame(fetch_request("t", 0, max_bytes=100 << 20), 11))
         (listener,) = broker.server.listeners
-        async with asyncio.timeout(30):
-            while not any(one.transport.get_write_buffer_size() > 32 << 20 for one in listener.connections):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(lambda: any(one.transport.get_write_buffer_size() > 32 << 20 for one in listener.connections))
         (held,) = [one.transport for one in listener.connections if one.transport.get_write_buffer_size() > 32 << 20]
         encrypted = held.get_write_buffer_size() - held.backlog_bytes  # type: ignore[attr-defined]
         assert encrypted < 1 << 20

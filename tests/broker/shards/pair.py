@@ -21,6 +21,7 @@ from protocol.metadata_records.topics import PartitionChangeRecord, PartitionRec
 from protocol.schema import identity
 from protocol.types import TopicPartition
 from tests.broker.inprocess import Client, InProcess
+from tests.waiting import until
 
 R = TypeVar("R")
 
@@ -122,6 +123,4 @@ def name_in(partition: int, partition_of: Callable[[str], int], prefix: str) -> 
 
 
 async def eventually(look: Callable[[], object], expected: object) -> None:
-    async with asyncio.timeout(SOON_S):
-        while look() != expected:  # noqa: ASYNC110 (the loop is the clock)
-            await asyncio.sleep(0.001)
+    await until(lambda: look() == expected)

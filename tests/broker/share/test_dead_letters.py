@@ -26,6 +26,7 @@ from protocol.records.building import build
 from protocol.records.record import Record, read_records
 from tests.broker.inprocess import InProcess
 from tests.broker.share.test_share_fetch import GROUP, OPTIONS, Fetching, acquired, eventually
+from tests.waiting import until
 
 UP, SAFE = 1, 2
 TOPIC_RESOURCE, GROUP_RESOURCE = 2, 32
@@ -87,9 +88,7 @@ def headers_of(record: Record) -> dict[str, str]:
 async def settled(fetching: Fetching, offset: int) -> None:
     """Returns once the share partition has this start offset."""
     hosted = fetching.broker.server.broker.share_groups.hosted(GROUP, _named(fetching))
-    async with asyncio.timeout(10):
-        while hosted.machine.start_offset < offset:  # noqa: ASYNC110 (the log is what is waited for)
-            await asyncio.sleep(0.01)
+    await until(lambda: hosted.machine.start_offset >= offset)
 
 
 def _named(fetching: Fetching):  # type: ignore[no-untyped-def]

@@ -19,6 +19,7 @@ from confluent_kafka import Producer
 from odradek.testing import Broker, BrokerError, ControlError, ExternalBroker, RequestRefused
 from odradek.testing.fixtures import broker_fixture
 from tests.interop.processes import ROOT
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.odradek_only
 SOON_S = 30
@@ -57,10 +58,10 @@ def processes_in(directory: str) -> set[int]:
 
 
 def wait_until_gone(directory: str) -> None:
-    deadline = time.monotonic() + SOON_S
-    while processes_in(directory) or Path(directory).exists():
-        assert time.monotonic() < deadline, f"{processes_in(directory)} are left, or {directory}"
-        time.sleep(0.02)  # they are nobody's children any more: nobody is told
+    wait_until(
+        lambda: not processes_in(directory) and not Path(directory).exists(),
+        lambda: f"{processes_in(directory)} are left, or {directory}",
+    )
 
 
 def test_a_broker_serves_and_leaves_nothing_behind() -> None:
@@ -130,10 +131,11 @@ def test_nothing_is_left_of_a_suite_that_is_killed_while_a_broker_starts() -> No
         time.sleep(0.05 + 0.03 * moment)
         suite.kill()
         suite.wait()
-    deadline = time.monotonic() + SOON_S
-    while processes_in(environment["TMPDIR"]) or list(Path(environment["TMPDIR"]).iterdir()):
-        assert time.monotonic() < deadline, list(Path(environment["TMPDIR"]).iterdir())
-        time.sleep(0.02)
+    directory = environment["TMPDIR"]
+    wait_until(
+        lambda: not processes_in(directory) and not any(Path(directory).iterdir()),
+        lambda: [*Path(directory).iterdir()],
+    )
     os.rmdir(environment["TMPDIR"])
 
 

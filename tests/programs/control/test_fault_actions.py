@@ -20,6 +20,7 @@ from protocol.messages.produce import ProduceResponse
 from tests.broker.asking import FETCH_VERSION, PRODUCE_VERSION, batch, fetch_request, produce, produce_request
 from tests.broker.inprocess import Client, request_frame
 from tests.programs.control.controlled import Controlled
+from tests.waiting import until
 
 TOPIC = "orders"
 ONE = batch(b"one")
@@ -60,9 +61,7 @@ def errors_in(response: FetchResponse) -> dict[int, int]:
 
 async def closed(client: Client) -> None:
     """Returns once the broker has closed the connection."""
-    async with asyncio.timeout(60):
-        while not client.wire.closing:  # noqa: ASYNC110 (the loop is the clock)
-            await asyncio.sleep(0)
+    await until(lambda: client.wire.closing)
 
 
 async def turns() -> None:

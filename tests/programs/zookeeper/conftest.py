@@ -14,6 +14,7 @@ import pytest
 from programs.run import zookeeper
 from tests.broker.inprocess import InProcess
 from tests.programs.zookeeper.ensemble import Ensemble, MemorySession
+from tests.waiting import until
 
 LONG_S = 30
 Start = Callable[..., AbstractAsyncContextManager[InProcess]]
@@ -46,13 +47,6 @@ def session_of(broker: InProcess) -> MemorySession:
     session = side._session
     assert isinstance(session, MemorySession)
     return session
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Returns once a condition holds."""
-    async with asyncio.timeout(LONG_S):
-        while not condition():  # noqa: ASYNC110 (the loop is the clock)
-            await asyncio.sleep(0)
 
 
 async def quiet(turns: Callable[[], Awaitable[None]] | None = None) -> None:

@@ -17,8 +17,9 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from tests.broker.inprocess import InProcess
-from tests.programs.zookeeper.conftest import Start, quiet, session_of, until
+from tests.programs.zookeeper.conftest import Start, quiet, session_of
 from tests.programs.zookeeper.ensemble import Ensemble
+from tests.waiting import until
 
 A = "/brokers/topics/a"
 SOMEBODY = 77

@@ -7,8 +7,9 @@ from typing import Any
 
 from coordinator.cluster.image import Image
 from protocol.types import TopicPartition
-from tests.programs.zookeeper.conftest import Start, quiet, until
+from tests.programs.zookeeper.conftest import Start, quiet
 from tests.programs.zookeeper.ensemble import Ensemble
+from tests.waiting import until
 
 A = "/brokers/topics/a"
 

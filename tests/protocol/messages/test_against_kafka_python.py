@@ -34,7 +34,7 @@ UNKNOWN_TO_KAFKA_PYTHON = {
     ApiKey.VOTE: "0-2",
     ApiKey.BEGIN_QUORUM_EPOCH: "0-1",
     ApiKey.END_QUORUM_EPOCH: "0-1",
-    ApiKey.ALTER_PARTITION: "0-3",
+    ApiKey.ALTER_PARTITION: "2-3",
     ApiKey.ENVELOPE: "0",
     ApiKey.FETCH_SNAPSHOT: "0-1",
     ApiKey.BROKER_REGISTRATION: "0-4",

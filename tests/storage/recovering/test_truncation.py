@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from protocol.errors import ErrorCode
-from storage.disk import OsDisk
 from storage.failure import LogDirFailure
 from storage.log import Log
 from storage.segment.segments import Segments
 from tests.simulation.faulty_disk import Crash, FaultyDisk
+from tests.storage.bad_disk import BROKEN, BadDisk
 from tests.storage.writing import (
     NOW_MS,
     PID,
@@ -161,22 +161,13 @@ def test_a_flush_that_a_truncation_overtakes_does_not_move_the_recovery_point(
 
 
 @pytest.mark.parametrize("renames", range(6))
-def test_a_crash_in_the_middle_leaves_a_log_without_a_gap(
-    log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
-) -> None:
+def test_a_crash_in_the_middle_leaves_a_log_without_a_gap(tmp_path: Path, renames: int) -> None:
+    disk, calls = BadDisk(), count()
+    log = open_log(tmp_path / "orders-0", config(segment_bytes=500), disk=disk)
     written = fill(log, 20)
-    done: list[str] = []
-
-    def rename(disk: OsDisk, source: str, target: str) -> None:
-        if len(done) == renames:
-            raise OSError("the power went")
-        done.append(source)
-        Path(source).rename(target)
-
-    monkeypatch.setattr(OsDisk, "rename", rename)
+    disk.fault = lambda call, path: BROKEN if call == "rename" and next(calls) == renames else None
     with pytest.raises(LogDirFailure):
         log.truncate_to(5, NOW_MS)
-    monkeypatch.undo()
     reopened = open_log(tmp_path / "orders-0", log.config, clean=False)
     assert values(read_all(reopened)) == written[: reopened.log_end_offset]
     assert reopened.log_end_offset >= 5

@@ -162,6 +162,16 @@ def test_who_is_no_replica_any_more_never_leads(is_up: bool) -> None:
     assert partition.leader == (NODE if is_up else -1)
 
 
+def test_a_cancelled_reassignment_leaves_a_replica() -> None:
+    image = two_brokers(replicas=(OTHER,), isr=(OTHER,), leader=OTHER, adding_replicas=(OTHER,))
+    image.apply(given.topic_config("orders", "unclean.leader.election.enable", "true"))
+    assert reassign(image, None) == (
+        [],
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        "Unable to revert partition assignment for orders:0 because no replica would remain.",
+    )
+
+
 def test_nothing_is_under_way_on_one_node() -> None:
     image = given.image(*given.topic("orders"))
     assert list_partition_reassignments(image, ListPartitionReassignmentsRequest()).topics == []
