@@ -192,5 +192,5 @@ class MarkerTask:
         return written
 
     def _is_over(self, name: TopicPartition, code: ErrorCode) -> bool:
-        """True if the transaction has ended in the partition without the marker, or the partition is deleted."""
+        """True if the transaction has ended in the partition without the marker, or the partition was deleted."""
         return code in OVER or self._environment.image.partition(name) is None
