@@ -227,7 +227,7 @@ def test_a_lazy_module_that_tools_do_not_see_is_found(imported: str, statement: 
 
 
 def imports_in_functions(module: ast.Module) -> Iterator[int]:
-    """Yields the lines of imports inside functions, but for packages that may be missing."""
+    """Yields the lines of imports inside functions, except imports of packages that may be missing."""
     optional = {
         id(statement)
         for attempt in ast.walk(module)

@@ -1,4 +1,4 @@
-"""An answer of many parts, while it is encoded."""
+"""Tests answers of many parts while they are encoded."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def resource(kind: int, name: str, *configs: tuple[str, str | None], words: Any 
 
 
 def forwarding_host(forwarding: Forwarding) -> Any:
-    """Returns what a dispatcher uses of a broker whose controllers are elsewhere."""
+    """Returns a replacement for a broker with remote controllers: it has what a dispatcher uses."""
     clock, config = SystemClock(), SimpleNamespace(node_id=NODE)
     return SimpleNamespace(
         forwarding=forwarding, authorizer=None, clock=clock, config=config, codec_threads=None, faults=LogLimiter()
