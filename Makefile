@@ -44,7 +44,7 @@ format: $(SETUP) ## rewrite the sources in the project's format
 	$(BIN)/ruff check --fix .
 
 .PHONY: check
-check: lint ## lint and the unit tests on the source tree; under two minutes, by WORKERS processes (2)
+check: lint ## lint and the unit tests on the source tree; under two minutes, in WORKERS processes (default 2)
 	$(TESTS) -q --ignore=tests/interop --ignore=tests/pipeline/spark
 
 OF_THE_TREE := bench commands compiled/test_differences.py compiled/test_rules.py docs pipeline test_docs.py test_tidy.py
@@ -91,7 +91,7 @@ test-examples: $(EXAMPLES_SETUP) ## test odradek.testing, the examples in four l
 	$(BIN)/python -m pytest tests/interop/testing -m examples --timeout 600
 
 .PHONY: test-metrics
-test-metrics: $(SETUP) ## metrics in a real Prometheus, and each alert with its fault; minutes
+test-metrics: $(SETUP) ## test metrics with a real Prometheus, and each alert with its fault; some minutes
 	$(BIN)/python -m pytest tests/interop -m metrics --timeout 900 $(if $(DASHBOARDS),--dashboards=$(DASHBOARDS))
 
 .PHONY: test-franz-go
@@ -104,27 +104,33 @@ test-franz-go: $(SETUP) ## run franz-go's own tests (needs Go): BROKER=apache NO
 soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
 	$(BIN)/python -m pytest tests/interop/test_kill.py --kill-cycles=$(or $(CYCLES),5000)
 
+.PHONY: conformance
+conformance: $(SETUP) ## Apache Kafka's own suites, for hours: SUITES="clients tools streams" BROKER=apache CLASSES=AclCommandTest,TopicCommandTest
+	$(BIN)/python -m tests.interop.suites.apache $(SUITES) --broker $(or $(BROKER),odradek) $(if $(CLASSES),--classes $(CLASSES)); \
+		status=$$?; $(BIN)/python -m docs.conformance; exit $$status
+
 .PHONY: simulate
 simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all; each failing seed is printed
 	$(BIN)/python -m tests.simulation $(or $(SEEDS),0-999) $(WORLDS)
 
 .PHONY: fuzz
-fuzz: $(SETUP) ## send broken frames to a whole broker: SEEDS=0-99 FRAMES=100000 per seed, VISITS=12,17 of a seed, COVERAGE=1 SHRINK=1
+fuzz: $(SETUP) ## send broken frames to a whole broker: SEEDS=0-99 FRAMES=100000 per seed, VISITS=12,17 of a seed, COVERAGE=1 SHRINK=1 LARGE=1 DENIED=1
 	$(BIN)/python -m tests.fuzz $(or $(SEEDS),0-99) --frames $(or $(FRAMES),100000) \
-		$(if $(VISITS),--visits $(VISITS)) $(if $(COVERAGE),--coverage) $(if $(SHRINK),--shrink)
+		$(if $(VISITS),--visits $(VISITS)) $(if $(COVERAGE),--coverage) $(if $(SHRINK),--shrink) \
+		$(if $(LARGE),--large --held) $(if $(DENIED),--without-rights)
 
 .PHONY: fuzz-strangers
-fuzz-strangers: $(SETUP) ## send broken TLS and SASL handshakes: SEEDS=0-9 VISITS=100000 per seed
-	$(BIN)/python -m tests.fuzz.strangers $(or $(SEEDS),0-9) --visits $(or $(VISITS),100000)
+fuzz-strangers: $(SETUP) ## send broken TLS and SASL handshakes: SEEDS=0-9 VISITS=100000 per seed, LARGE=1
+	$(BIN)/python -m tests.fuzz.strangers $(or $(SEEDS),0-9) --visits $(or $(VISITS),100000) $(if $(LARGE),--large)
 
 .PHONY: crowding
-crowding: $(SETUP) ## how long others wait for one client's large requests: ENTRIES=20000,200000 APIS=FETCH,METADATA VERSIONS=all PLACE=brokers
+crowding: $(SETUP) ## measure how long others wait for one client's large requests: ENTRIES=20000,200000 APIS=FETCH,METADATA VERSIONS=all PLACE=brokers
 	$(BIN)/python -m tests.fuzz.crowding --entries $(or $(ENTRIES),20000) --versions $(or $(VERSIONS),newest) \
 		--place $(or $(PLACE),node) $(if $(APIS),--api $(APIS))
 
 .PHONY: callbacks
-callbacks: $(SETUP) ## the longest callback of the event loop for large requests, of all versions: ENTRIES=20000 APIS=FETCH PLACE=controller
-	$(BIN)/python -m tests.fuzz.callbacks --all-versions --entries $(or $(ENTRIES),20000) --place $(or $(PLACE),node) \
+callbacks: $(SETUP) ## measure how long large requests stop the event loop, in processor time: ENTRIES=20000 APIS=FETCH VERSIONS=ends PLACE=controller
+	$(BIN)/python -m tests.fuzz.callbacks --versions $(or $(VERSIONS),all) --entries $(or $(ENTRIES),20000) --place $(or $(PLACE),node) \
 		$(if $(APIS),--api $(APIS))
 
 .PHONY: fuzz-differential
@@ -135,6 +141,7 @@ fuzz-differential: $(SETUP) ## send the same random requests to Odradek and Apac
 .PHONY: docs
 docs: $(SETUP) ## regenerate the generated pages
 	$(BIN)/python -m docs.configuration
+	$(BIN)/python -m docs.conformance
 	$(BIN)/python -m docs.limits
 	$(BIN)/python -m docs.protocol
 	$(BIN)/python -m docs.security_acls

@@ -10,8 +10,13 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Final, TextIO
 
+from protocol.lazy import lazy
+
 if TYPE_CHECKING:
+    import structlog
     from structlog.typing import FilteringBoundLogger, Processor
+else:  # with the first line
+    structlog = lazy("structlog")
 
 TRACE, DEBUG, INFO, WARN, ERROR, FATAL = 5, 10, 20, 30, 40, 50
 """Levels, by the standard library's numbers."""
@@ -147,8 +152,6 @@ def get_logger(name: str) -> Logger:
 
 def _bound_logger(name: str, fields: dict[str, object]) -> FilteringBoundLogger:
     configure(sys.stderr)
-    import structlog
-
     bound: FilteringBoundLogger = structlog.get_logger().bind(logger=name, **fields)
     return bound
 
@@ -156,9 +159,8 @@ def _bound_logger(name: str, fields: dict[str, object]) -> FilteringBoundLogger:
 def configure(stream: TextIO) -> None:
     """Makes structlog write lines to a stream, unless it is already configured."""
     with _WithoutRich():
-        import structlog
-
-    if not structlog.is_configured():
+        is_configured = structlog.is_configured()  # imports it
+    if not is_configured:
         structlog.configure(
             processors=_processors(stream.isatty()),
             wrapper_class=structlog.make_filtering_bound_logger(DEBUG),  # `levels` says what is logged
@@ -168,8 +170,6 @@ def configure(stream: TextIO) -> None:
 
 
 def _processors(terminal: bool) -> list[Processor]:
-    import structlog
-
     stamp = structlog.processors.TimeStamper(fmt="%H:%M:%S" if terminal else "iso", utc=not terminal)
     common: list[Processor] = [structlog.processors.add_log_level, stamp]
     if terminal:

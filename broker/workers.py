@@ -6,7 +6,13 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
+
+MAX_USUAL_BYTES: Final = 128 * 1024
+"""The size of a large request that clients send in a cluster of ten thousand partitions."""
+
+MAX_USUAL_ITEMS: Final = 32 * 1024
+"""Items of an answer that are encoded in about the same time."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,8 +42,22 @@ class Workers:
         self._pool.shutdown()
 
     def abandon(self) -> None:
-        """Starts no more work, and doesn't wait for the work that has begun; its results are ignored."""
+        """Starts no more work. Doesn't wait for the work that has begun, and ignores its results."""
         self._pool.shutdown(wait=False)
+
+
+class CodecThreads:
+    """The threads that decode large requests and encode large answers: one for the largest of them, so that others
+    don't wait for seconds. They share one interpreter lock, so more threads would only wait for each other."""
+
+    def __init__(self) -> None:
+        self._usual = Workers(1, "codec")
+        self._largest = Workers(1, "large-codec")
+
+    def of(self, size_bytes: int, items: int = 0) -> Workers:
+        """Returns the thread for a request of that size, whose answer has so many items."""
+        is_usual = size_bytes <= MAX_USUAL_BYTES and items <= MAX_USUAL_ITEMS
+        return self._usual if is_usual else self._largest
 
 
 class DaemonThreads(Executor):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cli.actions import Program
 from cli.exits import DONE, FAILED, INTERRUPTED, UNREACHABLE, discard_output, fail
@@ -21,6 +21,16 @@ from commands.errors import CommandError, from_kafka
 from commands.printing import Output
 from commands.session import Action, Session
 from protocol.errors import KafkaError, ProtocolError
+from protocol.lazy import lazy
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from client import clock, pool
+else:  # for concurrent actions: an event loop is slow to import
+    asyncio = lazy("asyncio")
+    clock = lazy("client.clock")
+    pool = lazy("client.pool")
 
 
 def run(options: Namespace) -> int:
@@ -60,13 +70,9 @@ def _run(where: Destination, options: Namespace) -> int:
     """Runs an action over blocking sockets, or on an event loop if it is declared concurrent."""
     if not options.concurrent:
         return drive(_act(BlockingPeers(where.connection, where.bootstrap), where.timeout_ms, options))
-    import asyncio
-
-    from client.clock import SystemClock
-    from client.pool import Peers
 
     async def on_a_loop() -> int:
-        brokers = Peers(where.connection, SystemClock(), draw, where.bootstrap)
+        brokers = pool.Peers(where.connection, clock.SystemClock(), draw, where.bootstrap)
         return await _act(brokers, where.timeout_ms, options)
 
     return asyncio.run(on_a_loop())

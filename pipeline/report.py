@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
 
 from pipeline import analytics
 from pipeline.cluster import Cluster
@@ -107,8 +108,6 @@ def written(tables: Mapping[str, DataFrame], out: Path) -> dict[str, list[Row]]:
 
 
 def facts_of(records: DataFrame, events: DataFrame, config: ReportConfig) -> PageHead:
-    from pyspark.sql import functions as f
-
     row = events.agg(f.count("*"), f.count_distinct("user"), f.min("happened"), f.max("happened")).collect()[0]
     return PageHead(
         topics=config.topics,

@@ -1,4 +1,4 @@
-"""A page that is generated is as its source has it."""
+"""Tests that each generated page matches its source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ CODE = re.compile(r"`[^`\n]*`")
 
 
 @pytest.mark.source_only
-@pytest.mark.parametrize("name", ["configuration", "limits", "protocol", "security_acls", "security_clients"])
+@pytest.mark.parametrize(
+    "name", ["configuration", "conformance", "limits", "protocol", "security_acls", "security_clients"]
+)
 def test_a_generated_page_is_fresh(name: str) -> None:
     module = __import__(f"docs.{name}", fromlist=["page"])
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), "`make docs` writes it anew"

@@ -1,4 +1,4 @@
-"""The rules of style that ruff, mypy and import-linter cannot say. Each allowance below has its reason beside it."""
+"""The rules of style that ruff, mypy and import-linter can't check. Each exception has its reason beside it."""
 
 from __future__ import annotations
 
@@ -82,6 +82,7 @@ ROOT_MODULES: dict[str, str] = {
     "odradek/__main__.py": "python -m odradek",
     "odradek/pytest_plugin.py": "pytest finds it by its entry point",
 }
+MISSING = ("ImportError", "ModuleNotFoundError")
 DECIDES_NOTHING: dict[str, str] = {
     "coordinator/engine/machine.py": "the protocol of all machines",
 }
@@ -89,7 +90,7 @@ HANDLER_HEADER = re.compile(r"^([A-Z]\w+) \((\d+)\): \S")
 
 
 def names_of_imports(module: ast.Module) -> dict[str, str]:
-    """Local name → what it stands for, so that `from time import monotonic as m` hides nothing."""
+    """Returns local name → the imported name, so that `from time import monotonic as m` is also found."""
     names: dict[str, str] = {}
     for node in ast.walk(module):
         if isinstance(node, ast.Import):
@@ -100,7 +101,7 @@ def names_of_imports(module: ast.Module) -> dict[str, str]:
 
 
 def calls(path: str) -> Iterator[tuple[int, str]]:
-    """(line, full name) of each call and each bare use of an imported module's function in a file."""
+    """Returns (line, full name) of each call, and of each other use of an imported module's function, in a file."""
     names = names_of_imports(tree(path))
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Call) and (name := dotted(node.func)):
@@ -127,7 +128,7 @@ def test_a_banned_call_stays_in_its_module() -> None:
 
 
 def allowed_calls() -> Iterator[tuple[str, str]]:
-    """Yields (module, call) of every call that one module may make and others may not."""
+    """Yields (module, call) of every call that only certain modules may make."""
     yield from ((path, ban) for ban, (modules, _) in BANNED_CALLS.items() for path in sorted(modules))
     yield from ALLOWED_CALLS
 
@@ -164,7 +165,7 @@ def uses_of_any(node: ast.AST) -> Iterator[int]:
 
 
 def meaningless_any() -> set[str]:
-    """Returns the types of ANY_MEANS_NOTHING that take an `Any` somewhere."""
+    """Returns the types in ANY_MEANS_NOTHING that are used with `Any`."""
     return {
         node.value.id
         for path, _ in sources(*CORE)
@@ -183,6 +184,76 @@ def test_a_circle_is_found() -> None:
     imports = {"a": {"b"}, "b": {"c"}, "c": {"d", "b"}, "d": set()}
     assert sorted(set(circle(imports))) == ["b", "c"]
     assert not circle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+
+
+def lazy_blocks(module: ast.Module) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
+    """Yields, for each `if TYPE_CHECKING: … else: …`, the imports of the first part by local name, and the modules that
+    the second part imports at their first use."""
+    for node in module.body:
+        if isinstance(node, ast.If) and node.orelse and dotted(node.test) == "TYPE_CHECKING":
+            yield names_of_imports(ast.Module(node.body, [])), dict(map(lazy_module, node.orelse))
+
+
+def lazy_module(statement: ast.stmt) -> tuple[str, str]:
+    match statement:
+        case ast.Assign([ast.Name(name)], ast.Call(ast.Name("lazy"), [ast.Constant(str(module))])):
+            return name, module
+    return ast.unparse(statement), "is not NAME = lazy(MODULE)"
+
+
+def lazy_faults(module: ast.Module) -> Iterator[str]:
+    for imports, modules in lazy_blocks(module):
+        for name, target in modules.items():
+            if imports.get(name) != target:
+                yield f"{name}: {target} at run time, {imports.get(name)} for mypy and import-linter"
+
+
+def test_a_lazy_module_is_the_module_that_tools_see() -> None:
+    report(f"{path}: {fault}" for path, _ in sources(*CORE) for fault in lazy_faults(tree(path)))
+
+
+@pytest.mark.parametrize(
+    ("imported", "statement"),
+    [
+        ("from a import b", "b = lazy('a.c')"),
+        ("from a import c", "b = lazy('a.b')"),
+        ("import a", "b = lazy('a')"),
+        ("import a", "a = __import__('a')"),
+    ],
+)
+def test_a_lazy_module_that_tools_do_not_see_is_found(imported: str, statement: str) -> None:
+    assert list(lazy_faults(ast.parse(f"if TYPE_CHECKING:\n    {imported}\nelse:\n    {statement}")))
+
+
+def imports_in_functions(module: ast.Module) -> Iterator[int]:
+    """Yields the lines of imports inside functions, but for packages that may be missing."""
+    optional = {
+        id(statement)
+        for attempt in ast.walk(module)
+        if isinstance(attempt, ast.Try)
+        and any(dotted(handler.type or ast.Name("")) in MISSING for handler in attempt.handlers)
+        for statement in attempt.body
+    }
+    for function in ast.walk(module):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in optional:
+                    yield node.lineno
+
+
+def test_a_function_imports_only_what_may_be_missing() -> None:
+    """`cli` can't import protocol.lazy: it has only the standard library."""
+    report(
+        f"{path}:{line}: import it at the top, or at its first use (protocol/lazy.py)"
+        for path, _ in sources(*CORE, "pipeline")
+        if not path.startswith("cli/")
+        for line in imports_in_functions(tree(path))
+    )
+
+
+def test_an_import_in_a_function_is_found() -> None:
+    assert list(imports_in_functions(ast.parse("def f():\n import a"))) == [2]
+    assert not list(imports_in_functions(ast.parse("def f():\n try:\n  import a\n except ImportError: pass")))
 
 
 def test_any_stops_at_the_codec() -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from protocol.config import STRING, Config, ConfigError, option
+from protocol.lazy import lazy
 from protocol.numbers import port_number
+
+if TYPE_CHECKING:
+    import ipaddress
+else:  # with a control server
+    ipaddress = lazy("ipaddress")
 
 OPTION: Final = "odradek.control.listener"
 UNIX: Final = "unix:"
@@ -75,10 +81,8 @@ def _socket_address(text: str) -> ControlAddress:
 
 
 def _is_loopback(host: str) -> bool:
-    from ipaddress import ip_address  # imported here because no other start needs it
-
     try:
-        return ip_address(host).is_loopback
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 

@@ -13,11 +13,14 @@ from broker.config.listener_options import LISTENER_PREFIX, is_of_listener, list
 from broker.config.listeners import ListenerAddress, is_sasl, protocol_map
 from broker.config.security import DEFAULT_PRINCIPAL_BUILDER, ListenerOptions
 from protocol.config import ConfigError
+from protocol.lazy import lazy
 
 if TYPE_CHECKING:
-    from broker.config.jaas import LoginModule
-    from broker.config.kerberos import TicketOptions
-    from broker.config.oauth import TokenOptions
+    from broker.config import jaas, kerberos, oauth
+else:  # with the first listener with SASL
+    jaas = lazy("broker.config.jaas")
+    kerberos = lazy("broker.config.kerberos")
+    oauth = lazy("broker.config.oauth")
 
 PLAIN: Final = "PLAIN"
 SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -65,13 +68,13 @@ class MechanismOptions(NamedTuple):
     """A SASL mechanism of a listener."""
 
     name: str
-    login: LoginModule | None
+    login: jaas.LoginModule | None
     """The mechanism's login module; None if the metadata log has its users."""
     max_reauth_ms: int
     """Time until a client that authenticated with this mechanism must authenticate again; 0 is no limit."""
-    tokens: TokenOptions | None = None
+    tokens: oauth.TokenOptions | None = None
     """The rules for validating tokens; OAUTHBEARER only."""
-    tickets: TicketOptions | None = None
+    tickets: kerberos.TicketOptions | None = None
     """The rules for validating Kerberos tickets; GSSAPI only."""
 
 
@@ -90,14 +93,10 @@ def _mechanism(config: SecuredConfig, listener: str, mechanism: str) -> Mechanis
     module = login_module(own, listener, mechanism)
     options = MechanismOptions(mechanism, module, own.connections_max_reauth_ms)
     if mechanism == OAUTHBEARER:
-        from broker.config.oauth import token_options  # imported here because no start without tokens needs it
-
-        return options._replace(tokens=token_options(own, module))
+        return options._replace(tokens=oauth.token_options(own, module))
     check_handler(own, mechanism)
     if mechanism == GSSAPI:
-        from broker.config.kerberos import ticket_options  # imported here because no start without Kerberos needs it
-
-        return options._replace(tickets=ticket_options(jaas_option(listener, mechanism), own, module))
+        return options._replace(tickets=kerberos.ticket_options(jaas_option(listener, mechanism), own, module))
     return options
 
 
@@ -117,23 +116,23 @@ def jaas_option(listener: str, mechanism: str) -> str:
     return f"{LISTENER_PREFIX}{listener.lower()}.{mechanism.lower()}.sasl.jaas.config"
 
 
-def login_module(own: ListenerOptions, listener: str, mechanism: str) -> LoginModule | None:
+def login_module(own: ListenerOptions, listener: str, mechanism: str) -> jaas.LoginModule | None:
     """Returns the login module of a listener's mechanism. Raises ConfigError.
 
     Only PLAIN requires the option here: SCRAM's users are in the metadata log, OAUTHBEARER's in their tokens, and
     GSSAPI raises errors of its own.
     """
-    from broker.config.jaas import PLAIN_MODULE, parse_jaas  # imported here because no start without SASL needs it
-
     name = jaas_option(listener, mechanism)
     if own.sasl_jaas_config is None:
         if mechanism != PLAIN:
             return None
-        problem = f'set it to {PLAIN_MODULE} required user_<name>="<password>"; without it no user can log in'
+        problem = f'set it to {jaas.PLAIN_MODULE} required user_<name>="<password>"; without it no user can log in'
         raise ConfigError(f"{name}: {problem}", name=name)
-    module = parse_jaas(name, own.sasl_jaas_config)
-    if mechanism == PLAIN and module.name != PLAIN_MODULE:
-        raise ConfigError(f"{name}: the login module is {module.name}; PLAIN supports only {PLAIN_MODULE}", name=name)
+    module = jaas.parse_jaas(name, own.sasl_jaas_config)
+    if mechanism == PLAIN and module.name != jaas.PLAIN_MODULE:
+        raise ConfigError(
+            f"{name}: the login module is {module.name}; PLAIN supports only {jaas.PLAIN_MODULE}", name=name
+        )
     return module
 
 
@@ -218,10 +217,9 @@ def login_of(config: SecuredConfig, listener: PeerListener) -> tuple[str, str]:
     module = login_module(config.options_of(name, mechanism), name, mechanism)
     login = None if module is None else module.login
     if login is None:
-        jaas = jaas_option(name, mechanism)
-        raise ConfigError(
-            (f"{jaas}: username and password are missing, with which this node authenticates to other nodes"), name=jaas
-        )
+        own_option = jaas_option(name, mechanism)
+        problem = "username and password are missing, with which this node authenticates to other nodes"
+        raise ConfigError(f"{own_option}: {problem}", name=own_option)
     return login
 
 

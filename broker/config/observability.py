@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from protocol.config import BOOLEAN, CLUSTER_WIDE, LONG, STRING, Config, option
+from protocol.lazy import lazy
+
+if TYPE_CHECKING:
+    from urllib import parse
+else:  # with the first URL
+    parse = lazy("urllib.parse")
 
 TELEMETRY_PACKAGE: Final = "opentelemetry"
 TELEMETRY_EXTRA: Final = "odradek[telemetry]"
@@ -73,10 +79,8 @@ def telemetry_problem(config: ObservabilityOptions) -> str | None:
 
 def is_http(url: str) -> bool:
     """True for an http or https URL with a host."""
-    from urllib.parse import urlsplit
-
     try:
-        parts = urlsplit(url)
+        parts = parse.urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False

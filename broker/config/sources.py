@@ -8,14 +8,20 @@ log.retention.ms), it replaces the weaker source's value.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.listener_options import listener_option
 from broker.config.unsupported import NOT_CONFIGURATION, NOT_CONFIGURATION_PREFIXES, why_ignored, why_refused
 from protocol.config import ConfigError
+from protocol.lazy import lazy
 from protocol.numbers import port_number
 from protocol.properties import read_properties
+
+if TYPE_CHECKING:
+    import difflib
+else:  # with the first error
+    difflib = lazy("difflib")
 
 ALIASES = (("node.id", "broker.id"), ("log.dirs", "log.dir"))
 
@@ -169,8 +175,6 @@ def _problems(settings: Iterable[Setting]) -> Iterator[str]:
 
 
 def _suggestion(name: str) -> str:
-    import difflib
-
     near = difflib.get_close_matches(name, BrokerConfig.OPTIONS, n=1, cutoff=0.6)
     return f"; did you mean {near[0]}?" if near else ""
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from subprocess import PIPE, Popen
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from protocol.lazy import lazy
 from storage.cleaner.job import Cleaned, CleanedSegment, CleaningJob
+
+if TYPE_CHECKING:
+    import pickle
+else:  # with the first log to clean
+    pickle = lazy("pickle")
 
 
 class Order(NamedTuple):
@@ -43,8 +49,6 @@ class CleanerProcess:
             self._start()
         assert self._process is not None
         assert self._process.stdin is not None
-        import pickle
-
         try:
             pickle.dump(order, self._process.stdin)
             self._process.stdin.flush()
@@ -60,8 +64,6 @@ class CleanerProcess:
         """Returns the next outcome of the order. Raises Died."""
         assert self._process is not None
         assert self._process.stdout is not None
-        import pickle
-
         try:
             outcome: Outcome = pickle.load(self._process.stdout)
         except (EOFError, pickle.UnpicklingError, OSError) as error:

@@ -32,16 +32,24 @@ from broker.shards.transactions import TransactionCoordinator
 from broker.share.groups import ShareGroups
 from coordinator.cluster.controller import Asker
 from coordinator.cluster.producer_ids import ProducerIdPool
-from coordinator.cluster.security.mutation_quota import unlimited
 from protocol.errors import ErrorCode, error_code
+from protocol.lazy import lazy
 from storage.logs import Logs
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.security import outbound
+    from broker.shards import anywhere, connections
     from broker.shards.anywhere import Anywhere
+    from broker.telemetry import telemetry
     from broker.telemetry.telemetry import Telemetry
     from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
     from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+else:  # a broker that is alone, without telemetry, needs none of it
+    anywhere = lazy("broker.shards.anywhere")
+    connections = lazy("broker.shards.connections")
+    outbound = lazy("broker.security.outbound")
+    telemetry = lazy("broker.telemetry.telemetry")
 
 GROUP, TRANSACTION, SHARE = range(3)
 """The types of a key of FindCoordinator."""
@@ -105,21 +113,16 @@ class Broker(Host):
     @cached_property
     def telemetry(self) -> Telemetry:
         """The telemetry of clients; made at its first use."""
-        from broker.telemetry.telemetry import Telemetry
-
-        telemetry = Telemetry(self.share_groups.environment, os.urandom)
-        for receiver, queue in telemetry.queues.items():
+        used = telemetry.Telemetry(self.share_groups.environment, os.urandom)
+        for receiver, queue in used.queues.items():
             self.limited_lines[f"pushes to the {receiver} dropped without a line"] = queue.lines
-        return telemetry
+        return used
 
     @cached_property
     def anywhere(self) -> Anywhere:
         """The client for partitions that other brokers lead; a broker that is alone makes none."""
-        from broker.security.outbound import broker_settings
-        from broker.shards.anywhere import Anywhere
-        from broker.shards.connections import Connections
-
-        return Anywhere(partial(Connections, broker_settings, self.loader, self.live_config, self.clock))
+        connect = partial(connections.Connections, outbound.broker_settings, self.loader, self.live_config, self.clock)
+        return anywhere.Anywhere(connect)
 
     @property
     def has_anywhere(self) -> bool:
@@ -139,8 +142,7 @@ class Broker(Host):
             internal[name].creatable(self.config) if name in internal else self._auto_created(name) for name in names
         ]
         quota = self.mutation_quotas.find(context, is_strict=True)
-        charge = unlimited if quota is None else quota.charge
-        response = await self.topics.create_own(topics, Asker(context.requester, charge=charge))
+        response = await self.topics.create_own(topics, Asker(context.requester, quota=quota))
         return {topic.name: error_code(topic.error_code) for topic in response.topics if topic.error_code}
 
     def _auto_created(self, name: str) -> OwnTopic:

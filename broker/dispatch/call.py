@@ -28,11 +28,14 @@ MAX_ANSWER_ITEMS: Final = 1 << 20
 """Maximum number of items in an answer; each is an object of some hundred bytes. Enough for the configs of twenty
 thousand topics, or the offsets of a million partitions."""
 
+MAX_ITEMS_ON_LOOP: Final = 1000
+"""Maximum number of counted items of an answer that is encoded on the event loop: each takes some microseconds."""
+
 
 class Call(Generic[Request]):
     """One request in progress: its message, its context, and the process that received it."""
 
-    __slots__ = ("_turns", "_unknown_ids", "answer_items", "api", "context", "host", "request", "version")
+    __slots__ = ("_sender", "_turns", "_unknown_ids", "api", "context", "host", "request", "version")
 
     def __init__(self, api: Api, context: Context, host: Host, request: Request) -> None:
         self.api = api
@@ -40,7 +43,7 @@ class Call(Generic[Request]):
         self.version = context.version
         self.host = host
         self.request = request
-        self.answer_items = 0
+        self._sender: Asker | None = None
         self._turns: Turns | None = None
         self._unknown_ids: set[Uuid] = set()
 
@@ -51,8 +54,14 @@ class Call(Generic[Request]):
 
     @property
     def sender(self) -> Asker:
-        """The client, as the controller sees it."""
-        return Asker(self.context.requester, self.version, self.host.broker_id)
+        """The client as the controller in this process sees it, with what the steps before the controller know."""
+        if self._sender is None:
+            self._sender = Asker(self.context.requester, self.version, self.host.broker_id)
+        return self._sender
+
+    @sender.setter
+    def sender(self, sender: Asker) -> None:
+        self._sender = sender
 
     async def by_controller(self) -> object:
         """Returns the controller's response, once this broker has applied the changes. Of a controller in another
@@ -96,11 +105,17 @@ class Call(Generic[Request]):
             self._unknown_ids.add(topic_id)
         return topic
 
+    def announce(self, items: int) -> None:
+        """Counts items of the answer, so that a thread encodes an answer with many of them."""
+        self.context.answer_items += items
+        if self.context.answer_items > MAX_ITEMS_ON_LOOP:
+            self.context.is_large = True
+
     def count(self, items: int) -> None:
         """Counts items of the answer: members, offsets, configs. Raises ProtocolError if there are too many: a small
         request may name a large object a hundred thousand times."""
-        self.answer_items += items
-        if self.answer_items > MAX_ANSWER_ITEMS:
+        self.announce(items)
+        if self.context.answer_items > MAX_ANSWER_ITEMS:
             reason = f"its answer has more than {MAX_ANSWER_ITEMS} items; request less at once"
             raise ProtocolError(f"{self.api.key.name} v{self.version}: {reason}", offset=0)
 

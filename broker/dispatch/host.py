@@ -21,24 +21,25 @@ from broker.request.interceptors import Interceptors
 from broker.request.log_limiter import LogLimiter
 from broker.request.pending import Answer
 from broker.request.request_times import RequestTimes
-from broker.workers import Workers
+from broker.workers import CodecThreads
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.requester import Requester
 from protocol.api_key import ApiKey
 from protocol.errors import ProtocolError
+from protocol.lazy import lazy
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.request import mutation_quotas
     from broker.request.client_quotas import ClientQuotas
     from broker.request.mutation_quotas import MutationQuotas
+else:  # with the first change to the cluster
+    mutation_quotas = lazy("broker.request.mutation_quotas")
 
 UNADVERTISED: Final[frozenset[int]] = frozenset()
 PROCESS_SECRET_BYTES: Final = 32
-CODEC_THREADS: Final = 2
-"""Threads for large requests. They share one interpreter lock, so more threads would only wait for each other."""
-
 TELEMETRY: Final = frozenset({int(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS), int(ApiKey.PUSH_TELEMETRY)})
 """The APIs of telemetry, which ApiVersions lists only if the broker has a receiver, as in Apache Kafka."""
 
@@ -96,8 +97,7 @@ class Host:
         self.process_secret = os.urandom(PROCESS_SECRET_BYTES)
         """The secret from which the listeners of this process derive values that must be unpredictable, and equal on
         all listeners."""
-        self.codec_threads = Workers(CODEC_THREADS, "codec")
-        """Threads that decode large requests and encode their answers."""
+        self.codec_threads = CodecThreads()
         self._lead_quorum = lead_quorum
         self.answer_forwarded: Callable[[ClientConnection, memoryview], Answer] = self._answer_nothing
         """Answers a request that came in an Envelope, for a client that is connected elsewhere; as `Dispatcher.answer`
@@ -125,11 +125,9 @@ class Host:
     @cached_property
     def mutation_quotas(self) -> MutationQuotas:
         """The quotas of changes to the cluster; made at the first change."""
-        from broker.request.mutation_quotas import MutationQuotas
-
         config = self.config
         burst_s = config.controller_quota_window_num * config.controller_quota_window_size_seconds
-        return MutationQuotas(self.image, self.clock, burst_s)
+        return mutation_quotas.MutationQuotas(self.image, self.clock, burst_s)
 
     @cached_property
     def quorum(self) -> LeadingQuorum:

@@ -217,7 +217,8 @@ async def split(
 async def reject(call: Call[Q], error: KafkaError) -> object:
     """Returns the response that rejects all of a request; a thread makes it if the request is large."""
     make = partial(rejection, call.api, call.request, call.version, error)
-    return await call.host.codec_threads.call(make) if call.context.is_large else make()
+    threads = call.host.codec_threads.of(call.context.size_bytes)
+    return await threads.call(make) if call.context.is_large else make()
 
 
 async def add_rejections(call: Call[Q], answer: object, answered: str, entries: Sequence[T], error: KafkaError) -> None:

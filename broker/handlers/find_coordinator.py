@@ -24,7 +24,7 @@ from broker.request.authorisation import (
 )
 from broker.request.turns import batches
 from broker.shards.hosting import KeyCoordinator
-from coordinator.group.consumer.requests import is_blank
+from coordinator.group.modern.requests import is_blank
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.schema import since
@@ -109,7 +109,10 @@ def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> KeyCoordinat
 def is_share_partition(key: str) -> bool:
     """True for a group, a topic id and a partition, as Java reads them (SharePartitionKey); the group's name may have
     colons."""
-    group, topic_id, partition = ["", "", *key.rsplit(":", 2)][-3:]
+    parts = key.rsplit(":", 2)
+    if len(parts) < 3:
+        return False
+    group, topic_id, partition = parts
     return (
         not is_blank(group)
         and TOPIC_ID.fullmatch(topic_id) is not None

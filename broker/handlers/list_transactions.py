@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import re2
-
 from broker.dispatch.api import Api, Handle
 from broker.dispatch.call import Call
 from broker.dispatch.rules import own
@@ -24,11 +22,9 @@ from protocol.messages.list_transactions import ListTransactionsRequest, ListTra
 async def list_transactions(call: Call[ListTransactionsRequest]) -> ListTransactionsResponse:
     request = call.request
     unknown = list(dict.fromkeys(text for text in request.state_filters if text not in BY_TEXT))
-    try:
-        passes = filter_of(request, call.now_ms)
-        transactions = [described(transaction) for transaction in call.broker.transactions.all() if passes(transaction)]
-    except KafkaError as error:
-        return ListTransactionsResponse(error_code=error.code, unknown_state_filters=[], transaction_states=[])
+    passes = filter_of(request, call.now_ms)
+    transactions = [described(transaction) for transaction in call.broker.transactions.all() if passes(transaction)]
+    call.announce(len(transactions))
     return ListTransactionsResponse(error_code=0, unknown_state_filters=unknown, transaction_states=transactions)
 
 
@@ -62,7 +58,7 @@ def matcher(pattern: str | None) -> Callable[[str], bool] | None:
         return None
     try:
         compiled = regex.compiled(pattern)
-    except re2.error as error:
+    except regex.InvalidPattern as error:
         message = f"Transaction ID pattern `{pattern}` is not a valid regular expression: {error}."
         raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from None
     return lambda transactional_id: compiled.fullmatch(transactional_id) is not None

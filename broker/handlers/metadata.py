@@ -131,6 +131,7 @@ def unknown(code: ErrorCode, name: str | None, topic_id: Uuid = NO_UUID) -> Meta
 
 def describe(call: Call[MetadataRequest], topic: Topic) -> MetadataResponseTopic:
     image, listener = call.broker.image, call.context.listener
+    call.announce(len(topic.partitions))
     return MetadataResponseTopic(
         error_code=0,
         name=topic.name,

@@ -15,8 +15,8 @@ from broker.dispatch.call import Call
 from broker.dispatch.group_client import client_of
 from broker.handlers.consumer_group_heartbeat import MEMBER
 from broker.handlers.share_fetch import member_id_of
+from coordinator.group.modern.group import JOINING
 from coordinator.group.share.heartbeat import HeartbeatResult, heartbeat
-from coordinator.group.share.member import JOINING
 from protocol.errors import KafkaError
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 

@@ -8,26 +8,22 @@ first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from operator import attrgetter
-
+from broker.dispatch.absent_partitions import merged, take_absent
 from broker.dispatch.api import Api, Entries
 from broker.dispatch.call import Call
 from broker.dispatch.group_client import client_of
+from broker.dispatch.rejection import rejected
 from broker.dispatch.rules import each, in_order, named_since, of_group, of_transaction, whole
 from broker.produce.verification import Supports, check_joined
 from broker.request.authorisation import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID
-from broker.shards.answering import merged
 from broker.shards.translations import PRODUCERS_BEFORE_2_0, seen_by_client, translated
 from coordinator.group.offsets.commit import commit_transactional
 from coordinator.transaction.transaction import Producer
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
-    TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
 from protocol.schema import since
@@ -35,27 +31,25 @@ from protocol.types import TopicPartition
 
 FIRST_LOADING_VERSION = 2
 FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 4, 5
-NAME_AND_ID = attrgetter("name", "topic_id")
 FIRST_TOPIC_ID_VERSION = since(TxnOffsetCommitRequestTopic, "topic_id")
 
 
 async def txn_offset_commit(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetCommitResponse:
     """Answers partitions that don't exist, and has the group's shard answer the rest."""
     request = call.request
-    unknown: list[TxnOffsetCommitResponseTopic] = []
-    request.topics = [
-        topic for requested in request.topics if (topic := existing(call, requested, unknown)) is not None
-    ]
+    by_id = call.version >= FIRST_TOPIC_ID_VERSION
+    request.topics, absent = take_absent(call, request.topics, TxnOffsetCommitResponseTopic, by_id=by_id)
     if not request.topics:
-        return TxnOffsetCommitResponse(topics=merged(unknown, [], NAME_AND_ID))
+        return TxnOffsetCommitResponse(topics=merged(absent, []))
     try:
         response = await committed(call)
-    except KafkaError as error:
-        code = seen_by_client(error).code
+    except KafkaError as raised:
+        error = seen_by_client(raised)
         if call.version < FIRST_LOADING_VERSION:
-            code = translated(code, PRODUCERS_BEFORE_2_0)
-        response = TxnOffsetCommitResponse(topics=[failed(topic, topic.partitions, code) for topic in request.topics])
-    response.topics = merged(unknown, response.topics, NAME_AND_ID)
+            error = KafkaError(translated(error.code, PRODUCERS_BEFORE_2_0))
+        topics = [rejected(TxnOffsetCommitResponseTopic, call.version, error, topic) for topic in request.topics]
+        response = TxnOffsetCommitResponse(topics=topics)
+    response.topics = merged(absent, response.topics)
     return response
 
 
@@ -68,38 +62,6 @@ async def committed(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetCommitRespon
     supports = Supports.of(call.version, FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION)
     await check_joined(call.broker, request.transactional_id, producer, name, supports)
     return await groups.submit(request.group_id, commit_transactional, request, client_of(call))
-
-
-def existing(
-    call: Call[TxnOffsetCommitRequest], topic: TxnOffsetCommitRequestTopic, unknown: list[TxnOffsetCommitResponseTopic]
-) -> TxnOffsetCommitRequestTopic | None:
-    """Returns the topic with its name and the partitions that exist, None if none does; adds the others to
-    `unknown`."""
-    by_id = call.version >= FIRST_TOPIC_ID_VERSION
-    image = call.broker.image
-    topic_image = call.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
-    if topic_image is None:
-        code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        unknown.append(failed(topic, topic.partitions, code))
-        return None
-    topic.name = topic_image.name
-    absent = [partition for partition in topic.partitions if partition.partition_index not in topic_image.partitions]
-    if absent:
-        unknown.append(failed(topic, absent, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        topic.partitions = [
-            partition for partition in topic.partitions if partition.partition_index in topic_image.partitions
-        ]
-    return topic if topic.partitions else None
-
-
-def failed(
-    topic: TxnOffsetCommitRequestTopic, partitions: Iterable[TxnOffsetCommitRequestPartition], code: ErrorCode
-) -> TxnOffsetCommitResponseTopic:
-    answers = [
-        TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
-        for partition in partitions
-    ]
-    return TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers)
 
 
 API = Api(

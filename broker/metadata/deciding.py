@@ -1,13 +1,15 @@
 """Runs the controller's decisions on requests with many entries in a thread, while the event loop serves clients.
 
 Kafka's QuorumController decides in a thread of its own, one event after the other. Here only long decisions run in a
-thread. Other decisions wait for it, so that the state doesn't change.
+thread. Other decisions wait for it, so that the state doesn't change. When it ends, they come first, and then the
+next long decision.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 from broker.workers import Workers
@@ -28,6 +30,7 @@ class LongDecisions:
         self._thread = Workers(1, "decisions")
         self._decided: asyncio.Event | None = None
         """Set when the thread has made its decision; None while there is none."""
+        self._turn = asyncio.Lock()
         self._has_stopped = False
 
     @property
@@ -40,9 +43,16 @@ class LongDecisions:
         while self._decided is not None:
             await self._decided.wait()
 
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Waits for the long decisions that came before. The next is made in the block."""
+        async with self._turn:
+            await self.over()
+            yield
+
     async def make(self, decision: Callable[[], T]) -> T:
-        """Returns a decision, which a thread makes. Call it only if none is being made. If the caller is cancelled, the
-        thread continues, and the state must not change until it has ended. Raises NOT_CONTROLLER after `stop`.
+        """Returns a decision, which a thread makes. Call it in `turn`. If the caller is cancelled, the thread
+        continues, and the state must not change until it has ended. Raises NOT_CONTROLLER after `stop`.
         """
         if self._has_stopped:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "this controller is stopping")
@@ -70,6 +80,10 @@ class LongDecisions:
         self._thread.abandon()
 
 
+COST_OF_ENTRY: Final = {"filters": 100}
+"""Arrays whose entries are much more work than others: DeleteAcls compares each filter with every access control entry
+of the cluster."""
+
 COUNTS: Final = {"num_partitions", "count"}
 """Fields of CreateTopics and CreatePartitions with the number of partitions to create, each of which is as much work as
 an entry."""
@@ -83,7 +97,7 @@ def is_long(request: object) -> bool:
         for field in fields_of(type(message)):
             value = getattr(message, field.name)
             if field.kind.name == "array" and value:
-                count += len(value)
+                count += len(value) * COST_OF_ENTRY.get(field.name, 1)
                 if field.kind.items is not None and field.kind.items.struct is not None:
                     unseen += value[:MAX_ENTRIES_ON_LOOP]
             elif field.name in COUNTS:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
@@ -141,18 +142,21 @@ class LocalController:
     ) -> object:
         """Returns the answer of a decision once all records that it depends on are committed. A thread makes a long
         decision, and applies many records. Raises NOT_CONTROLLER once this controller has renounced, FilesUnchecked."""
-        await self._long_decisions.over()
-        self._check_active()
         if not is_long:
-            try:
+            await self._long_decisions.over()
+            self._check_active()
+            with suppress(Lengthy):
                 return await self._engine.submit(KEY, partial(self._machine.decide, decision, configs))
-            except Lengthy as lengthy:
-                decided = lengthy.decided
-                decision = lambda _: decided  # noqa: E731
-        now_ms = self._clock.monotonic_ms()
-        encoded = await self._long_decisions.make(partial(self._machine.prepare, decision, configs, now_ms))
-        self._check_active()
-        return await self._engine.submit(KEY, lambda ticket, _: self._machine.result(encoded, ticket))
+        async with self._long_decisions.turn():
+            self._check_active()
+            self._engine.expire(KEY)  # the duties that came due during the decision before
+            now_ms = self._clock.monotonic_ms()
+            encoded = await self._long_decisions.make(partial(self._machine.prepare, decision, configs, now_ms))
+            self._check_active()
+            answered: asyncio.Future[object] = self._engine.submit(
+                KEY, lambda ticket, _: self._machine.result(encoded, ticket)
+            )
+        return await answered
 
     @property
     def is_busy(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from enum import Enum
-from typing import ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from broker.clock import Clock, pause
 from broker.logging import get_logger
@@ -21,6 +21,7 @@ from coordinator.cluster.image import Image
 from coordinator.cluster.producer_ids import ProducerIdBlock
 from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
@@ -31,6 +32,13 @@ from protocol.messages.broker_registration import (
 from protocol.types import TopicPartition, Uuid
 from storage.checkpoint import read_clean_shutdown
 from storage.disk import Disk
+
+if TYPE_CHECKING:
+    from protocol.messages import allocate_producer_ids as allocations
+    from protocol.messages import assign_replicas_to_dirs as assignments
+else:  # with the first request of its kind
+    allocations = lazy("protocol.messages.allocate_producer_ids")
+    assignments = lazy("protocol.messages.assign_replicas_to_dirs")
 
 UNKNOWN_EPOCH = -1
 """The broker epoch of a broker that is not registered, or whose last stop left no marker."""
@@ -185,34 +193,27 @@ class Node:
 
     async def assign_directories(self, placements: Iterable[tuple[TopicPartition, Uuid]]) -> None:
         """Reports the log directories of replicas. Raises KafkaError."""
-        from protocol.messages.assign_replicas_to_dirs import (
-            AssignReplicasToDirsRequest,
-            AssignReplicasToDirsResponse,
-            DirectoryData,
-            PartitionData,
-            TopicData,
-        )
-
-        directories: dict[Uuid, dict[Uuid, list[PartitionData]]] = {}
+        directories: dict[Uuid, dict[Uuid, list[assignments.PartitionData]]] = {}
         for (name, index), directory_id in placements:
             topic = self._image.topic(name)
             if topic is not None:
                 partitions = directories.setdefault(directory_id, {}).setdefault(topic.topic_id, [])
-                partitions.append(PartitionData(partition_index=index))
-        request = AssignReplicasToDirsRequest(
+                partitions.append(assignments.PartitionData(partition_index=index))
+        request = assignments.AssignReplicasToDirsRequest(
             broker_id=self.node_id,
             broker_epoch=self.broker_epoch,
             directories=[
-                DirectoryData(
+                assignments.DirectoryData(
                     id=directory_id,
                     topics=[
-                        TopicData(topic_id=topic_id, partitions=partitions) for topic_id, partitions in topics.items()
+                        assignments.TopicData(topic_id=topic_id, partitions=partitions)
+                        for topic_id, partitions in topics.items()
                     ],
                 )
                 for directory_id, topics in directories.items()
             ],
         )
-        await self._controller.submit(request, AssignReplicasToDirsResponse)
+        await self._controller.submit(request, assignments.AssignReplicasToDirsResponse)
 
     def placed(self, name: TopicPartition, log_dir: str) -> None:
         """Records the log directory of a new replica for which the controller has chosen none. Does nothing here,
@@ -225,10 +226,8 @@ class Node:
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
         """Returns a new block of producer ids for this broker. Raises KafkaError."""
-        from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-
-        request = AllocateProducerIdsRequest(broker_id=self.node_id, broker_epoch=self.broker_epoch)
-        response = await self._controller.submit(request, AllocateProducerIdsResponse)
+        request = allocations.AllocateProducerIdsRequest(broker_id=self.node_id, broker_epoch=self.broker_epoch)
+        response = await self._controller.submit(request, allocations.AllocateProducerIdsResponse)
         return ProducerIdBlock(response.producer_id_start, response.producer_id_len)
 
 

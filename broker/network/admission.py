@@ -164,7 +164,7 @@ class Admission:
         while self.waiting and self._count < self._places() and self._count_first() <= 0:
             self._first_is_counted = False
             self._count += 1
-            self.waiting.popleft().resume()
+            self.waiting.popleft().admitted()
         if self.waiting:
             self._check_later()
 

@@ -3,8 +3,7 @@
 A connection has one request in flight, as in Apache Kafka, except for Produce (in_flight.py): while an answer is
 awaited, or the peer is slow to read, further requests wait and the kernel slows the peer down.
 
-The pause reasons of a connection are one set. The last of them, ENDED, is never removed: an answer, a timer, a turn or
-the transport that comes later sees it and does nothing.
+`states.py` has the connection's phases, and the reasons for which it pauses.
 """
 
 from __future__ import annotations
@@ -19,20 +18,9 @@ from broker.network.connection_lines import tell_closed
 from broker.network.connection_view import Stall
 from broker.network.in_flight import InFlight, begun, is_produce
 from broker.network.listener import Listener
-from broker.network.pause_reasons import (
-    ANSWER,
-    COMMIT,
-    ENDED,
-    NO_ANSWERS,
-    NO_READING,
-    PEER,
-    PLACE,
-    ROOM,
-    THROTTLED,
-    TURN,
-)
 from broker.network.request_memory import Share
 from broker.network.stalls import MIN_PROGRESS_BYTES
+from broker.network.states import ANSWER, COMMIT, NO_ANSWERS, PEER, ROOM, THROTTLED, TURN, Phase, ServingState
 from broker.network.unread import counted_bytes
 from broker.request.context import ClientConnection, Principal
 from broker.request.pending import Answer, Parked, Running
@@ -66,9 +54,8 @@ class ServerConnection(ClientConnection):
     """
 
     __slots__ = (
-        "_active", "_charged_bytes", "_in_flight", "_is_reading", "_partial_bytes", "_pause_reasons",
-        "_queue", "_queued_bytes", "_share", "_unread_bytes", "answered", "listener", "memory", "reader", "stall",
-        "transport",
+        "_active", "_charged_bytes", "_in_flight", "_is_reading", "_partial_bytes", "_queue", "_queued_bytes", "_share",
+        "_state", "_unread_bytes", "answered", "listener", "memory", "reader", "stall", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
@@ -83,7 +70,7 @@ class ServerConnection(ClientConnection):
         self.answered = 0
         """Requests that were answered while the connection held memory."""
         self._active = True
-        self._pause_reasons = 0
+        self._state = ServingState()
         self._is_reading = True
         self._queue: deque[memoryview] = deque()
         self._queued_bytes = 0
@@ -100,7 +87,7 @@ class ServerConnection(ClientConnection):
     @property
     def is_ending(self) -> bool:
         """True if the connection is closing and unsent answers remain."""
-        return bool(self._pause_reasons & ENDED)
+        return self._state.has_ended
 
     @property
     def is_read_from(self) -> bool:
@@ -113,7 +100,7 @@ class ServerConnection(ClientConnection):
     @property
     def holds_scarce_memory(self) -> bool:
         """True if it holds requests while memory is short, and waits for an answer or for its peer."""
-        return self._charged_bytes > 0 and bool(self._pause_reasons & NO_ANSWERS) and self.memory.is_short
+        return self._charged_bytes > 0 and not self._state.answers and self.memory.is_short
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -121,12 +108,14 @@ class ServerConnection(ClientConnection):
         self.ip, self.peer = canonical(address[0]), f"{address[0]}:{address[1]}"
         self.transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
         if self.listener.admission.admit(self):
+            if self._state.phase is Phase.NEW:
+                self._state.enter(Phase.OPEN)
             self._share = self.memory.join(self.ip)
             self.listener.connections.add(self)
             if self.listener.unauthenticated is not None:
                 self.reader.max_frame_bytes = self.listener.unauthenticated.add(self)
         else:
-            self._pause_reasons = ENDED
+            self._state.enter(Phase.CLOSING)
             self.transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -137,15 +126,15 @@ class ServerConnection(ClientConnection):
         self._active = True
         self.received_ns = self.listener.clock.monotonic_ns()
         reader = self.reader
-        pause_reasons = self._pause_reasons
-        if pause_reasons & ENDED or reader.error is not None:
+        state = self._state
+        if state.has_ended or reader.error is not None:
             return  # nothing valid comes after an error; it is reported once the requests before it are answered
         if reader.target() is None:
             memory = self.memory
             frames = reader.cut(memory.receive_buffer[:nbytes], memory.is_short)
         else:
             frames = reader.filled(nbytes)
-        if pause_reasons & (NO_ANSWERS | TURN):
+        if state.reasons & (NO_ANSWERS | TURN):
             self._store(frames)
         else:
             self._answer(frames)
@@ -160,43 +149,48 @@ class ServerConnection(ClientConnection):
             self.listener.unauthenticated.discard(self)
 
     def wait_for_place(self) -> None:
-        """Answers nothing until `resume`: the connection waits for its place. The first bytes that come are stored and
-        pause reading: a transport can't be paused in `connection_made`."""
-        self._pause_reasons |= PLACE
+        """Answers nothing until `admitted`. The first bytes that come are stored and pause reading: a transport can't
+        be paused in `connection_made`."""
+        self._state.enter(Phase.WAITING)
 
-    def resume(self, reason: int = PLACE) -> None:
-        """Removes a pause reason, by default the wait for a place, and continues."""
-        self._pause_reasons &= ~reason
+    def admitted(self) -> None:
+        """Starts a connection that waited for a place, unless it has ended meanwhile."""
+        if self._state.phase is Phase.WAITING:
+            self._state.enter(Phase.OPEN)
+            self._continue()
+
+    def _resume(self, reason: int) -> None:
+        """Removes a pause reason, and continues."""
+        self._state.reasons &= ~reason
         self._continue()
 
     def throttle(self, delay_ms: int) -> None:
         """Reads and answers nothing for `delay_ms`; answers that are written are still sent."""
-        if self._pause_reasons & (ENDED | THROTTLED):
+        if self._state.has_ended or self._state.reasons & THROTTLED:
             return
-        self._pause_reasons |= THROTTLED
+        self._state.reasons |= THROTTLED
         self._update_reading()
-        self.listener.clock.call_after(delay_ms, lambda: self.resume(THROTTLED))
+        self.listener.clock.call_after(delay_ms, lambda: self._resume(THROTTLED))
 
     def pause_writing(self) -> None:
-        self._pause_reasons |= PEER
+        self._state.reasons |= PEER
 
     def resume_writing(self) -> None:
-        self._pause_reasons &= ~PEER
         self.listener.unread.discard(self)
-        self._continue()
+        self._resume(PEER)
 
     def close(self) -> None:
         """Closes once the written bytes are sent."""
-        if not self._pause_reasons & ENDED:
-            self.end()
+        if not self._state.has_ended:
+            self._end(Phase.CLOSING)
             self.transport.close()
 
     def close_if_idle(self) -> None:
-        """Closes a connection if little was received and sent for long. A request that came in part has a timeout of
-        its own. A peer that doesn't even read gets no time to."""
+        """Closes a connection on which little was received and sent for a long time. An incomplete request has its own
+        timeout. If the peer doesn't read, the connection is closed without waiting for unsent answers."""
         unread_bytes, before = self.transport.get_write_buffer_size(), self._unread_bytes
         self._unread_bytes = unread_bytes
-        if self._active or self._pause_reasons & (ANSWER | COMMIT) or before - unread_bytes >= MIN_PROGRESS_BYTES:
+        if self._active or self._state.reasons & (ANSWER | COMMIT) or before - unread_bytes >= MIN_PROGRESS_BYTES:
             self._active = False
             return
         logger.debug("connection closed", peer=self.peer, reason="idle longer than connections.max.idle.ms")
@@ -207,12 +201,17 @@ class ServerConnection(ClientConnection):
 
     def cut_off(self) -> None:
         """Closes without waiting for the written bytes to be sent."""
-        self.end()
-        self.transport.abort()
+        if self._state.phase is not Phase.CLOSED:
+            self._end(Phase.CLOSING)
+            self.transport.abort()
+
+    def linger(self) -> None:
+        """Reads and answers nothing more, and leaves the socket open."""
+        self._end(Phase.LINGERING)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
-        self.end()
+        self._end(Phase.CLOSED)
         self.listener.unread.discard(self)
         if self.listener.unauthenticated is not None:
             self.listener.unauthenticated.discard(self)
@@ -222,9 +221,9 @@ class ServerConnection(ClientConnection):
             self.listener.forget(self, exc)
         tell_closed(self)
 
-    def end(self) -> None:
+    def _end(self, phase: Phase) -> None:
         """Stops reading, answering and writing; discards stored requests and cancels the requests in flight."""
-        self._pause_reasons |= ENDED
+        self._state.enter(phase)
         self._queue.clear()
         self._queued_bytes = 0
         self.reader.drop()
@@ -243,7 +242,7 @@ class ServerConnection(ClientConnection):
                 if self._hold_back(frame):
                     self._store(frames[number - 1 :])
                     break
-                buffers = self._begin_behind(frame) if self._pause_reasons & COMMIT else answer(self, frame)
+                buffers = self._begin_behind(frame) if self._state.reasons & COMMIT else answer(self, frame)
                 if isinstance(buffers, list):
                     unwritten += buffers
                     if len(buffers) > 1 or len(unwritten) == COALESCED_ANSWERS:
@@ -251,11 +250,11 @@ class ServerConnection(ClientConnection):
                         unwritten = []
                 elif buffers is not None:
                     self._await(buffers, frame)
-                if self._pause_reasons & NO_ANSWERS or (turn is not None and number < count and turn.is_over(number)):
+                if not self._state.answers or (turn is not None and number < count and turn.is_over(number)):
                     self._store(frames[number:])
                     break
             else:
-                if not self._queue and not self._pause_reasons & COMMIT:
+                if not self._queue and not self._state.reasons & COMMIT:
                     failed = self.reader.error
         except Exception as error:
             failed = error
@@ -266,12 +265,12 @@ class ServerConnection(ClientConnection):
 
     def _write(self, answers: list[Buffer]) -> None:
         self.transport.writelines(joined(answers))
-        if self._pause_reasons & PEER:  # the peer has not read them at once
+        if self._state.reasons & PEER:  # the peer has not read them at once
             self.listener.unread.add(self, counted_bytes(answers))
 
     def _await(self, answer: Parked | Running, frame: memoryview = NO_FRAME) -> None:
         """Awaits an answer. If the connection has ended meanwhile, cancels it."""
-        if self._pause_reasons & ENDED:
+        if self._state.has_ended:
             answer.cancel()
             return
         self._in_flight.begin(answer, frame)
@@ -279,15 +278,15 @@ class ServerConnection(ClientConnection):
         answer.begin(self._write_awaited)
 
     def _note_in_flight(self) -> None:
-        self._pause_reasons = self._in_flight.pause_reasons(self._pause_reasons)
+        self._state.reasons = self._in_flight.pause_reasons(self._state.reasons)
         if self._in_flight.held_bytes:
             self._account()
 
     def _hold_back(self, frame: memoryview) -> bool:
         """Makes any request but Produce wait for the requests in flight. Returns True if this request waits."""
-        if self._pause_reasons & COMMIT and not is_produce(frame):
-            self._pause_reasons ^= COMMIT | ANSWER
-        return bool(self._pause_reasons & ANSWER)
+        if self._state.reasons & COMMIT and not is_produce(frame):
+            self._state.reasons ^= COMMIT | ANSWER
+        return bool(self._state.reasons & ANSWER)
 
     def _begin_behind(self, frame: memoryview) -> Answer:
         """Begins a Produce behind the requests in flight, which are answered first."""
@@ -298,22 +297,22 @@ class ServerConnection(ClientConnection):
     def _store(self, frames: Sequence[memoryview]) -> None:
         """Stores requests for later and stops reading. Frames in the shared buffer, which the next read overwrites, are
         copied."""
-        if self._pause_reasons & ENDED:
+        if self._state.has_ended:
             return
         shared = self.memory.receive_buffer.obj
         for frame in frames:
             self._queue.append(memoryview(bytearray(frame)) if frame.obj is shared else frame)
             self._queued_bytes += len(frame)
         if self._queue:
-            self._pause_reasons |= TURN
-            if not self._pause_reasons & NO_ANSWERS:
+            self._state.reasons |= TURN
+            if self._state.answers:
                 asyncio.get_running_loop().call_soon(self._continue)
             self._account()
         self._update_reading()
 
     def ask_for_room(self) -> None:
         """Tries again to get memory for the next frame."""
-        if not self._pause_reasons & ENDED:
+        if not self._state.has_ended:
             self._account()
 
     def _account(self) -> None:
@@ -331,18 +330,18 @@ class ServerConnection(ClientConnection):
 
     def _give_room(self) -> None:
         reader = self.reader
-        is_ahead = self._pause_reasons & (NO_ANSWERS | TURN) and reader.held_bytes >= READ_AHEAD_BYTES
+        is_ahead = self._state.reasons & (NO_ANSWERS | TURN) and reader.held_bytes >= READ_AHEAD_BYTES
         if not is_ahead and self._share is not None and self.memory.grants(self, self._share, reader.growth_bytes):
             reader.grow()
-            self._pause_reasons &= ~ROOM
+            self._state.reasons &= ~ROOM
         else:
-            self._pause_reasons |= ROOM
+            self._state.reasons |= ROOM
         self._update_reading()
 
     def _update_reading(self) -> None:
         """Pauses or resumes reading from the socket, according to the pause reasons."""
-        reads = not self._pause_reasons & NO_READING
-        if reads == self._is_reading or self._pause_reasons & ENDED:
+        reads = self._state.reads
+        if reads == self._is_reading or self._state.has_ended:
             return
         self._is_reading = reads
         if reads:
@@ -352,14 +351,14 @@ class ServerConnection(ClientConnection):
 
     def fail(self, error: BaseException) -> None:
         """Closes this connection and logs the reason in one line."""
-        if self._pause_reasons & ENDED:
+        if self._state.has_ended:
             return
         self.listener.lines.failed(self, error)
         self.close()
 
     def _write_awaited(self, answer: Answer | BaseException) -> None:
         """Writes an awaited answer; a request that must wait again is awaited again."""
-        if self._pause_reasons & ENDED:
+        if self._state.has_ended:
             if isinstance(answer, (Parked, Running)):
                 answer.cancel()
             return
@@ -372,7 +371,7 @@ class ServerConnection(ClientConnection):
             if written:
                 self._write(written)
             if self._in_flight.first is None:
-                self._pause_reasons &= ~(ANSWER | COMMIT)
+                self._state.reasons &= ~(ANSWER | COMMIT)
             else:
                 self._await(self._in_flight.first)
             if failed is not None:
@@ -394,20 +393,20 @@ class ServerConnection(ClientConnection):
         queue = self._queue
         turn, number = Turn(self.listener.clock), 0
         while queue and not (number and turn.is_over(number)):
-            if self._pause_reasons & NO_ANSWERS or self._hold_back(queue[0]):
+            if not self._state.answers or self._hold_back(queue[0]):
                 return
             number += 1
             frame = queue.popleft()
             self.begun_ns = self.listener.clock.monotonic_ns()
             self._queued_bytes -= len(frame)
             self._answer((frame,))
-        if self._pause_reasons & NO_ANSWERS:
+        if not self._state.answers:
             return
         if queue:
             asyncio.get_running_loop().call_soon(self._continue)
         elif self.reader.error is not None:
-            if not self._pause_reasons & COMMIT:
+            if not self._state.reasons & COMMIT:
                 self.fail(self.reader.error)
         else:
-            self._pause_reasons &= ~TURN
+            self._state.reasons &= ~TURN
             self._update_reading()

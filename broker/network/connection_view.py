@@ -73,7 +73,7 @@ class ConnectionView(Protocol):
     def wait_for_place(self) -> None:
         """Makes the connection wait for a place."""
 
-    def resume(self) -> None:
+    def admitted(self) -> None:
         """Starts the connection: it has its place."""
 
     def ask_for_room(self) -> None:
@@ -88,7 +88,7 @@ class ConnectionView(Protocol):
     def cut_off(self) -> None:
         """Closes without waiting for the written bytes to be sent."""
 
-    def end(self) -> None:
+    def linger(self) -> None:
         """Reads and answers nothing more, and leaves the socket open."""
 
     def fail(self, error: BaseException) -> None:

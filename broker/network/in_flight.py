@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from broker.network.pause_reasons import ANSWER, COMMIT
 from broker.network.request_memory import COUNTED_BYTES, PRODUCE, cost_bytes
+from broker.network.states import ANSWER, COMMIT
 from broker.request.context import ClientConnection
 from broker.request.pending import Answer, Parked, Running
 from protocol.types import Buffer

@@ -11,8 +11,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from protocol.lazy import lazy
+
 if TYPE_CHECKING:
+    import ctypes
+
     from broker.network.request_memory import RequestMemory
+else:  # with the first large release
+    ctypes = lazy("ctypes")
 
 WORTH_BYTES: Final = 32 * 1024 * 1024
 """Memory below this isn't returned: requests will need it again."""
@@ -21,8 +27,6 @@ WORTH_BYTES: Final = 32 * 1024 * 1024
 @cache
 def trim() -> Callable[[int], int] | None:
     """Returns glibc's malloc_trim; None for other C libraries, which return memory by themselves."""
-    import ctypes  # a millisecond at start, which few brokers need
-
     try:
         return ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError):

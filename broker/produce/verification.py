@@ -22,12 +22,16 @@ from broker.shards.translations import (
 )
 from coordinator.transaction.transaction import V2, Producer
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
 from protocol.records.batch import BatchHeader
 from protocol.types import TopicPartition
 from storage.producers.entry import Verification
 
 if TYPE_CHECKING:
     from broker.dispatch.broker import Broker
+    from broker.shards import add_partitions_requests
+else:  # with the first transaction of a coordinator elsewhere
+    add_partitions_requests = lazy("broker.shards.add_partitions_requests")
 
 
 class Supports(Enum):
@@ -154,12 +158,10 @@ async def _asked_elsewhere(
     supports: Supports,
 ) -> Errors:
     """Adds or verifies the partitions at another broker. Raises KafkaError if it didn't answer."""
-    from broker.shards.add_partitions_requests import ADD_PARTITIONS, PartitionQuery
-
     verify_only = supports is not Supports.ADDING
-    query = PartitionQuery(transactional_id, producer, tuple(names), verify_only)
+    query = add_partitions_requests.PartitionQuery(transactional_id, producer, tuple(names), verify_only)
     try:
-        codes = await broker.anywhere.submit(coordinator_id, ADD_PARTITIONS, query)
+        codes = await broker.anywhere.submit(coordinator_id, add_partitions_requests.ADD_PARTITIONS, query)
     except KafkaError as error:
         if error.code is ErrorCode.UNSUPPORTED_VERSION and verify_only:
             return {}  # the coordinator can't verify it, as before KIP-890

@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker.replica.new_logs import NewLogs
 from coordinator.cluster.controller import THIS_BROKER, Asker, Controller
 from protocol.errors import ErrorCode, KafkaError, error_code
+from protocol.lazy import lazy
 
-if TYPE_CHECKING:  # imported with the first request
+if TYPE_CHECKING:
+    from protocol.messages import create_partitions, create_topics
     from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
     from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+else:  # with the first request
+    create_partitions = lazy("protocol.messages.create_partitions")
+    create_topics = lazy("protocol.messages.create_topics")
 
 
 CREATE_TIMEOUT_MS = 30_000
-"""For topics that the broker itself creates."""
+"""Timeout for the creation of topics that the broker itself creates."""
 
 DEFAULT_COUNT = -1
-"""The controller's default."""
+"""The number of partitions or replicas that stands for the controller's default."""
 
 
 class OwnTopic(NamedTuple):
@@ -41,27 +46,26 @@ class TopicCreator:
 
     async def create(self, request: CreateTopicsRequest, asker: Asker = THIS_BROKER) -> CreateTopicsResponse:
         """Creates topics, and returns once clients can write to them. Raises KafkaError."""
-        from protocol.messages.create_topics import CreateTopicsResponse
-
-        response = await self._controller.submit(request, CreateTopicsResponse, asker)
+        response = await self._controller.submit(request, create_topics.CreateTopicsResponse, asker)
         await self.made(topic.name for topic in response.topics)
         return response
 
     async def create_own(self, topics: Iterable[OwnTopic], asker: Asker = THIS_BROKER) -> CreateTopicsResponse:
         """Creates topics that the broker itself needs, as `create` does."""
-        from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-
         creatable = [
-            CreatableTopic(
+            create_topics.CreatableTopic(
                 name=topic.name,
                 num_partitions=topic.partitions,
                 replication_factor=topic.replication_factor,
                 assignments=[],
-                configs=[CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()],
+                configs=[
+                    create_topics.CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()
+                ],
             )
             for topic in topics
         ]
-        return await self.create(CreateTopicsRequest(topics=creatable, timeout_ms=CREATE_TIMEOUT_MS), asker)
+        request = create_topics.CreateTopicsRequest(topics=creatable, timeout_ms=CREATE_TIMEOUT_MS)
+        return await self.create(request, asker)
 
     async def ensure(self, topic: OwnTopic) -> None:
         """Creates a topic if it doesn't exist. Raises KafkaError."""
@@ -73,9 +77,7 @@ class TopicCreator:
         self, request: CreatePartitionsRequest, asker: Asker = THIS_BROKER
     ) -> CreatePartitionsResponse:
         """Creates partitions, and returns once clients can write to them. Raises KafkaError."""
-        from protocol.messages.create_partitions import CreatePartitionsResponse
-
-        response = await self._controller.submit(request, CreatePartitionsResponse, asker)
+        response = await self._controller.submit(request, create_partitions.CreatePartitionsResponse, asker)
         await self.made(topic.name for topic in response.results)
         return response
 

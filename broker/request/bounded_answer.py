@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from protocol.api_key import ApiKey
+from protocol.connection import MANY_BUFFERS, joined
 from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
@@ -16,15 +17,18 @@ SMALL_REQUEST_BYTES: Final = 1000
 
 
 class BoundedAnswer:
-    """The parts of an answer while it is encoded."""
+    """The parts of an answer while it is encoded. They are joined as they come: to join a million at the end would
+    keep the interpreter's lock for a tenth of a second, also in a thread."""
 
-    __slots__ = ("_key", "_left_bytes", "_parts", "_version")
+    __slots__ = ("_joined", "_key", "_left_bytes", "_parts", "_version")
 
     def __init__(self, key: ApiKey, version: int, parts: list[Buffer]) -> None:
         self._key = key
         self._version = version
         self._parts = parts
         self._left_bytes = MAX_ANSWER_BYTES
+        self._joined = 0
+        """The number of parts that are joined."""
 
     def append(self, part: Buffer) -> None:
         """Adds a part. Raises ProtocolError once the answer is too large."""
@@ -32,4 +36,8 @@ class BoundedAnswer:
         if self._left_bytes < 0:
             reason = f"its answer would exceed {MAX_ANSWER_BYTES} bytes; request less at once"
             raise ProtocolError(f"{self._key.name} v{self._version}: {reason}", offset=0)
-        self._parts.append(part)
+        parts = self._parts
+        parts.append(part)
+        if len(parts) - self._joined > MANY_BUFFERS:
+            parts[self._joined :] = joined(parts[self._joined :])
+            self._joined = len(parts)

@@ -101,8 +101,8 @@ class Context:
     """The context of one request, created before its body is parsed. `Call` and every fast path use it."""
 
     __slots__ = (
-        "audit_lines", "client_id", "connection", "correlation_id", "counted_as", "is_large", "key", "parked_ns",
-        "size_bytes", "started_ns", "throttle_ms", "version",
+        "answer_items", "audit_lines", "client_id", "connection", "correlation_id", "counted_as", "is_large", "key",
+        "parked_ns", "size_bytes", "started_ns", "throttle_ms", "version",
     )  # fmt: skip
 
     def __init__(
@@ -121,6 +121,8 @@ class Context:
         """The size of the request's frame."""
         self.is_large = False
         """True if the answer may have many entries; then a thread encodes it."""
+        self.answer_items = 0
+        """The items of the answer that the handler has counted: members, offsets, configs."""
         self.started_ns = connection.received_ns
         """The time of receipt, by the monotonic clock; requests in one read share it."""
         self.parked_ns = 0

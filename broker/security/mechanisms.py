@@ -13,6 +13,8 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.listener_security import PLAIN, MechanismOptions, mechanisms_of
 from broker.security.authentication import SaslMechanism
+from broker.security.delegation_tokens import token_lookup
+from broker.security.oauth import tokens
 from broker.workers import Workers
 from coordinator.cluster.image import Image
 from coordinator.cluster.scram import MECHANISMS
@@ -77,15 +79,11 @@ def _beginner(mechanism: MechanismOptions, listener: str, around: Surroundings) 
     if mechanism.login is not None and mechanism.name == PLAIN:
         return partial(PlainServer, mechanism.login.users)
     if mechanism.tokens is not None:
-        from broker.security.oauth import tokens  # imported here because no start without tokens needs it
-
         return tokens.beginner(mechanism.tokens, listener, around.clock, around.closing)
     find = partial(scram_credential, around.image, MECHANISMS[mechanism.name].code)
     shapes, secret = ShapesInUse(around.image, mechanism.name, around.clock), _secret(around)
     find_token: TokenLookup = no_token
     if around.cluster_secret is not None:
-        from broker.security.delegation_tokens import token_lookup  # needed only with delegation tokens
-
         find_token = token_lookup(around.image, around.cluster_secret, mechanism.name, around.clock.now_ms)
 
     def absent(name: str) -> Credential:

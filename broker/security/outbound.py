@@ -9,6 +9,7 @@ import os
 
 from broker.config import BrokerConfig
 from broker.config.listener_security import PeerListener, controller_listener, inter_broker_listener, login_of
+from broker.security.certificates import client_context
 from client.authenticator import authenticator
 from client.settings import Settings
 
@@ -26,8 +27,6 @@ def controller_settings(config: BrokerConfig) -> Settings:
 def _settings(config: BrokerConfig, listener: PeerListener) -> Settings:
     settings = Settings()
     if listener.is_tls:
-        from broker.security.certificates import client_context  # imported here because no start without TLS needs it
-
         settings = settings._replace(tls=client_context(config.options_of(listener.name)))
     if listener.is_sasl:
         name, password = login_of(config, listener)

@@ -16,20 +16,28 @@ from broker.shards.hosting import Coordinator, InternalTopic, ShardParts
 from coordinator.cluster.changes import Delta, by_change
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.formatting import random_uuid
-from coordinator.engine.result import Reply, Result, Ticket
+from coordinator.engine.result import Ticket
 from coordinator.group.config import GroupConfig
 from coordinator.group.settings import GroupSettings
 from coordinator.group.subscription_metadata import TopicWatch
 from protocol.errors import KafkaError
+from protocol.lazy import lazy
 from protocol.records.compression import Compression
 from protocol.types import Uuid
 
-if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
+if TYPE_CHECKING:
+    from broker.shards import patterns
     from broker.shards.patterns import PatternMatcher
+    from coordinator.group import serde, shard, state
     from coordinator.group.records import AnyRecord, EndTransaction, GroupResult
     from coordinator.group.serde import EncodedRecord
     from coordinator.group.shard import GroupShard
     from coordinator.group.state import GroupState, MatchRequest
+else:  # with the first shard
+    patterns = lazy("broker.shards.patterns")
+    serde = lazy("coordinator.group.serde")
+    shard = lazy("coordinator.group.shard")
+    state = lazy("coordinator.group.state")
 
 A = TypeVar("A")
 X = TypeVar("X")
@@ -94,13 +102,11 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
 
     def end_transaction(self, index: int, marker: EndTransaction) -> asyncio.Future[None]:
         """Writes a producer's marker, which commits or drops its pending offsets. Raises KafkaError."""
-        return self.submit_at(index, lambda shard, ticket, now_ms: Result((marker,), (Reply(ticket, None),)))
+        return self.submit_at(index, lambda shard, ticket, now_ms: shard.end_transaction(marker, ticket, now_ms))
 
     # Shards.
 
     def _make(self, partition: Partition) -> ShardParts[GroupShard, AnyRecord, EncodedRecord]:
-        from coordinator.group import serde, shard, state
-
         groups = shard.GroupShard(
             state.GroupEnvironment(
                 settings=self.settings,
@@ -144,9 +150,7 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
 
     def _match_topics(self, request: MatchRequest) -> None:
         if self._patterns is None:
-            from broker.shards.patterns import PatternMatcher
-
-            self._patterns = PatternMatcher(self.environment.clock, self.environment.image, self.submit)
+            self._patterns = patterns.PatternMatcher(self.environment.clock, self.environment.image, self.submit)
         self._spawn(self._patterns.match(request))
 
     # Topics that groups read.

@@ -19,13 +19,18 @@ from coordinator.cluster.changes import Delta, PartitionCreated, TopicDeleted
 from coordinator.engine.result import Ticket
 from coordinator.share.settings import ShareSettings
 from protocol.errors import KafkaError
+from protocol.lazy import lazy
 from protocol.records.compression import Compression
 from protocol.types import Uuid
 
-if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
+if TYPE_CHECKING:
+    from coordinator.share import records, shard
     from coordinator.share.key import ShareKey
     from coordinator.share.records import EncodedShareRecord, ShareRecord, ShareResult
     from coordinator.share.shard import ShareShard
+else:  # with the first shard
+    records = lazy("coordinator.share.records")
+    shard = lazy("coordinator.share.shard")
 
 A = TypeVar("A")
 Decide: TypeAlias = "Callable[[ShareShard, Ticket[A], int], ShareResult]"
@@ -110,8 +115,6 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
     # Shards
 
     def _make(self, partition: Partition) -> ShardParts[ShareShard, ShareRecord, EncodedShareRecord]:
-        from coordinator.share import records, shard
-
         live_config = self.environment.live_config
         states = shard.ShareShard(self.settings, self.environment.image)
         serde = records.ShareSerde(

@@ -20,12 +20,19 @@ from coordinator.cluster.producer_ids import ProducerIdPool
 from coordinator.engine.result import Ticket
 from coordinator.transaction.settings import TransactionSettings
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
 from protocol.types import TopicPartition
 
-if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
+if TYPE_CHECKING:
+    from broker.shards import marker_task
+    from coordinator.transaction import records, shard
     from coordinator.transaction.records import Batch, TransactionRecord
     from coordinator.transaction.shard import TransactionResult, TransactionShard
     from coordinator.transaction.transaction import Producer, Transaction
+else:  # with the first shard
+    marker_task = lazy("broker.shards.marker_task")
+    records = lazy("coordinator.transaction.records")
+    shard = lazy("coordinator.transaction.shard")
 
 A = TypeVar("A")
 Decide: TypeAlias = "Callable[[TransactionShard, Ticket[A], int], TransactionResult]"
@@ -144,8 +151,6 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
     # Shards
 
     def _make(self, partition: Partition) -> ShardParts[TransactionShard, TransactionRecord, Batch]:
-        from coordinator.transaction import records, shard
-
         transactions = shard.TransactionShard(
             shard.TransactionEnvironment(self.settings, self.transaction_version, self._new_producer_id)
         )
@@ -178,8 +183,6 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
 
     async def _write_markers(self, partition: Partition, shard: TransactionShard) -> None:
         """Writes the markers of a shard's transactions as they are decided, until the shard is unloaded."""
-        from broker.shards import marker_task
-
         index = partition.name.partition
         seat = marker_task.ShardSeat(
             partition.leader_epoch, partial(self.submit_at, index), lambda: self.shards.get(index) is shard

@@ -28,12 +28,18 @@ from coordinator.engine.engine import Engine
 from coordinator.group.config import GroupConfig
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
 
-if TYPE_CHECKING:  # imported when a share partition is first loaded
+if TYPE_CHECKING:
+    from broker.share import hosted, initializing, persister
     from broker.share.hosted import Hosted
     from broker.share.persister import Persister
     from coordinator.group.share.initialization import Initialize
     from coordinator.share_partition.run import StateRecord
+else:  # with the first share partition
+    hosted = lazy("broker.share.hosted")
+    initializing = lazy("broker.share.initializing")
+    persister = lazy("broker.share.persister")
 
 FEATURE = "share.version"
 
@@ -80,9 +86,9 @@ class ShareGroups:
     @cached_property
     def persister(self) -> Persister:
         """The store of share group state."""
-        from broker.share.persister import CoordinatorPersister, NoOpPersister
-
-        return CoordinatorPersister(self._shares) if self._persister_class == PERSISTERS[0] else NoOpPersister()
+        if self._persister_class == PERSISTERS[0]:
+            return persister.CoordinatorPersister(self._shares)
+        return persister.NoOpPersister()
 
     def check_enabled(self) -> None:
         """Raises UNSUPPORTED_VERSION if the cluster has not finalized the feature."""
@@ -136,10 +142,8 @@ class ShareGroups:
         if share_partition is not None:
             share_partition.refresh()
             return share_partition
-        from broker.share.hosted import Hosted
-
         config: Callable[[], GroupConfig] = lambda: self.config(group_id)  # noqa: E731 (typed)
-        hosted = Hosted(
+        share_partition = hosted.Hosted(
             key,
             self.partition(named),
             config,
@@ -150,10 +154,10 @@ class ShareGroups:
             self._workers,
             self.give_up,
         )
-        self._hosted[key] = hosted
+        self._hosted[key] = share_partition
         self._by_group.setdefault(group_id, {})[key] = None
-        self._spawn(hosted.load())
-        return hosted
+        self._spawn(share_partition.load())
+        return share_partition
 
     def _spawn(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
         task: asyncio.Task[object] = asyncio.ensure_future(work)
@@ -163,10 +167,9 @@ class ShareGroups:
 
     def initialize_later(self, initialization: Initialize) -> None:
         """Initializes the state of share partitions that are read for the first time, in the background."""
-        from broker.share.initializing import initialize
-
         group_id = initialization.group_id
-        task = self._initializing[group_id] = self._spawn(initialize(self.persister, self.coordinator, initialization))
+        work = initializing.initialize(self.persister, self.coordinator, initialization)
+        task = self._initializing[group_id] = self._spawn(work)
 
         def forget(_: object) -> None:
             if self._initializing.get(group_id) is task:

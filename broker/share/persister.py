@@ -8,7 +8,7 @@ NoOpStatePersister (KIP-932).
 from __future__ import annotations
 
 import asyncio
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from broker.clock import pause
 from broker.shards.shares import ShareCoordinator
@@ -18,6 +18,12 @@ from client.futures import retrieve
 from coordinator.share.key import ShareKey
 from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
+
+if TYPE_CHECKING:
+    from broker.share import state_requests
+else:  # with the first coordinator elsewhere
+    state_requests = lazy("broker.share.state_requests")
 
 A = TypeVar("A")
 
@@ -126,9 +132,9 @@ class CoordinatorPersister:
         broker_id = coordinator.elsewhere(coordinator.index_of(key))
         if broker_id is None:
             return await coordinator.submit(key, operation.decide)
-        from broker.share.state_requests import packing_of  # a node that is alone sends nothing
-
-        return await coordinator.environment.anywhere().submit(broker_id, packing_of(operation), operation)
+        return await coordinator.environment.anywhere().submit(
+            broker_id, state_requests.packing_of(operation), operation
+        )
 
     def _is_final(self, key: ShareKey, error: KafkaError) -> bool:
         """True if a retry can't have another result. False while the coordinator moves or loads, or doesn't know a

@@ -9,20 +9,28 @@ Source: ClientMetricsManager of Apache Kafka 4.3.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from broker.request.context import ClientConnection, Context
 from broker.shards.environment import Environment
 from broker.telemetry.push import Push, inflated
 from broker.telemetry.queue import PushQueue
 from broker.telemetry.series import ClientSeries
+from broker.telemetry.topic import TelemetryTopic
 from broker.workers import Workers
 from coordinator.cluster.changes import Change, ConfigChanged, by_change
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.telemetry.instances import ClientInstance, ClientInstances
 from coordinator.telemetry.subscriptions import ClientAttributes, Subscription, requested_of
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
 from protocol.types import NO_UUID, Uuid, uuid_to_text
+
+if TYPE_CHECKING:
+    from broker.telemetry import otlp, points
+else:  # they need a package that not every broker has
+    otlp = lazy("broker.telemetry.otlp")
+    points = lazy("broker.telemetry.points")
 
 RESERVED: Final = frozenset({NO_UUID, bytes(15) + b"\1"})
 """Reserved ids, which no client may have (org.apache.kafka.common.Uuid.RESERVED)."""
@@ -58,14 +66,10 @@ class Telemetry:
         if config.odradek_telemetry_metrics:
             self.series = ClientSeries()
         if config.odradek_telemetry_topic:
-            from broker.telemetry.topic import TelemetryTopic
-
             topic = TelemetryTopic(config.odradek_telemetry_topic, self._environment)
             self.queues["topic"] = PushQueue(config.odradek_telemetry_topic, topic.deliver, self._environment.clock)
         if config.odradek_telemetry_otlp_endpoint:
-            from broker.telemetry.otlp import OtlpCollector
-
-            collector = OtlpCollector(config.odradek_telemetry_otlp_endpoint, config.node_id)
+            collector = otlp.OtlpCollector(config.odradek_telemetry_otlp_endpoint, config.node_id)
             self.queues["otlp"] = PushQueue(
                 config.odradek_telemetry_otlp_endpoint, collector.deliver, self._environment.clock
             )
@@ -120,9 +124,7 @@ class Telemetry:
         plain = await self._workers.call(lambda: inflated(codec, data, max_bytes))
         interval_ms = instance.requested.interval_ms
         if self.series is not None:
-            from broker.telemetry.points import points
-
-            points_of_push = await self._workers.call(lambda: points(plain))
+            points_of_push = await self._workers.call(lambda: points.points(plain))
             self.series.add(instance.attributes, points_of_push, interval_ms, self._environment.clock.monotonic_ms())
         push = Push(instance.attributes, principal, interval_ms, plain)
         for queue in self.queues.values():

@@ -14,6 +14,7 @@ from commands.client.links import Link, Links, Moments
 from commands.errors import BrokerUnreachable, CommandError, CoordinatorAway, explain, hint, raise_if, refusal
 from protocol.backoff import Backoff
 from protocol.errors import RETRIABLE, ErrorCode, KafkaError, error_code
+from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -239,8 +240,6 @@ class ClusterClient:
         """Returns the id of the broker that coordinates a group, a transactional id or a share partition."""
         if (kind, key) in self._coordinators:
             return self._coordinators[kind, key]
-        from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-
         await self.nodes()
 
         async def ask() -> tuple[int, FindCoordinatorResponse | Coordinator]:

@@ -12,9 +12,16 @@ from client.handshake import Authenticator
 from client.settings import Settings
 from commands.client.settings import BOOTSTRAP, ClientSetting
 from commands.errors import misuse
+from protocol.lazy import lazy
 
 if TYPE_CHECKING:
     import ssl
+
+    from client import authenticator
+    from commands.client import tls
+else:  # with SASL or TLS
+    authenticator = lazy("client.authenticator")
+    tls = lazy("commands.client.tls")
 
 PLAINTEXT: Final = "PLAINTEXT"
 SSL: Final = "SSL"
@@ -60,9 +67,7 @@ def security_protocol(settings: Mapping[str, ClientSetting]) -> str:
 
 
 def _tls(settings: Mapping[str, ClientSetting]) -> ssl.SSLContext:
-    from commands.client.tls import tls_context  # no command without TLS needs it
-
-    return tls_context(settings)
+    return tls.tls_context(settings)
 
 
 def addresses(setting: ClientSetting) -> tuple[Address, ...]:
@@ -89,18 +94,17 @@ def milliseconds(settings: Mapping[str, ClientSetting], name: str) -> int:
 def authenticator_of(settings: Mapping[str, ClientSetting]) -> Authenticator:
     """Returns the PLAIN or SCRAM authenticator with the name and password of sasl.username and sasl.password, or of
     sasl.jaas.config. Raises CommandError."""
-    from client.authenticator import MECHANISMS, authenticator
-
     mechanism = settings["sasl.mechanism"]
-    if mechanism.value not in MECHANISMS:
-        raise misuse(f"sasl.mechanism {mechanism.value} ({mechanism.source}): expected one of {', '.join(MECHANISMS)}")
+    if mechanism.value not in authenticator.MECHANISMS:
+        expected = ", ".join(authenticator.MECHANISMS)
+        raise misuse(f"sasl.mechanism {mechanism.value} ({mechanism.source}): expected one of {expected}")
     jaas = settings["sasl.jaas.config"]
     name = settings["sasl.username"].value or jaas_field(jaas.value, "username")
     password = settings["sasl.password"].value or jaas_field(jaas.value, "password")
     if not name:
         protocol = settings["security.protocol"].value
         raise misuse(f"security.protocol {protocol} needs sasl.username and sasl.password, or sasl.jaas.config")
-    return authenticator(mechanism.value, name, password, os.urandom)
+    return authenticator.authenticator(mechanism.value, name, password, os.urandom)
 
 
 def jaas_field(line: str, field: str) -> str:

@@ -8,13 +8,19 @@ The names are those of Kafka's Java clients; librdkafka's spellings are accepted
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cli.parser import did_you_mean
 from commands.errors import CommandError, misuse
 from commands.files import exists, profiles_path, read_text
 from protocol.config import ConfigError
+from protocol.lazy import lazy
 from protocol.properties import read_properties
+
+if TYPE_CHECKING:
+    import tomllib
+else:  # with the first profile
+    tomllib = lazy("tomllib")
 
 BOOTSTRAP: Final = "bootstrap.servers"
 BOOTSTRAP_VARIABLE: Final = "ODRADEK_BOOTSTRAP"
@@ -159,8 +165,6 @@ def profile_names(environ: Mapping[str, str]) -> list[str]:
 
 
 def _profiles(path: str) -> dict[str, object]:
-    import tomllib  # few commands have profiles
-
     try:
         return tomllib.loads(read_text(path, "profiles in"))
     except tomllib.TOMLDecodeError as error:

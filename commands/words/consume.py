@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import AsyncIterator, Callable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cli.actions import Actions
 from cli.flags import COUNT, FROM, GROUP, PARTITION, UNTIL
@@ -15,7 +15,13 @@ from commands.records.layout import add_record_layout, record_writer
 from commands.records.output import FORMAT_HELP, PrintedRecord
 from commands.records.positions import EXPECTED, READ_COMMITTED, READ_UNCOMMITTED, START, Position, bounds, resolve
 from commands.session import Session
+from protocol.lazy import lazy
 from protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from commands.groups import consumer
+else:  # for members of groups
+    consumer = lazy("commands.groups.consumer")
 
 ISOLATION: Final = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
 
@@ -44,7 +50,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     FROM.add(parser, help="first position to read; default: start, or the committed offsets of a group")
     UNTIL.add(parser, help="stop before this position; waits if it is after the end")
     COUNT.add(parser, help="stop after N records")
-    parser.add_argument("-e", "--exit-at-end", action="store_true", help="stop at the present end of the partitions")
+    parser.add_argument("-e", "--exit-at-end", action="store_true", help="stop at the current end of the partitions")
     parser.add_argument(
         "--isolation", choices=ISOLATION, default="read_committed", help="default: only committed records"
     )
@@ -68,9 +74,7 @@ async def consume(session: Session) -> None:
     if options.group is not None:
         if options.partition or start is not None or until is not None:
             raise misuse("--group has its own offsets and partitions: leave out -p, --from and --until")
-        from commands.groups.consumer import consume_as_member
-
-        await consume_as_member(session, write)
+        await consumer.consume_as_member(session, write)
         return
     places = await _places(session)
     isolation = ISOLATION[options.isolation]

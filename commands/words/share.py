@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cli.actions import Actions
 from cli.flags import COUNT, YES, Flag, duration
@@ -16,6 +17,12 @@ from commands.session import Session
 from commands.shares.offsets import forget_start_offsets, set_start_offsets, start_offsets, state_rows
 from commands.shares.session import ACCEPT, REJECT, RELEASE
 from commands.words.group import add_groups, add_state, delete_group, show, show_listings
+from protocol.lazy import lazy
+
+if TYPE_CHECKING:
+    from commands.shares import consumer
+else:  # it needs an event loop, which the other actions do without
+    consumer = lazy("commands.shares.consumer")
 
 CONSUME_HELP = f"""\
 A new group starts at the end of its topics; `odradek config set group GROUP share.auto.offset.reset=earliest` makes
@@ -137,12 +144,10 @@ async def consume(session: Session) -> None:
     options = session.options
     if options.count is not None and options.count < 1:
         raise misuse(f"-n {options.count}: expected a number of records, 1 or more")
-    from commands.shares.consumer import ShareConsumer  # an event loop, which the other actions do without
-
     write = record_writer(session)
     await session.cluster.topics(options.topics)  # raises for a missing topic, to which a member may subscribe
     kind = RELEASE if options.release else REJECT if options.reject else ACCEPT
-    await ShareConsumer(session, write, kind, options.timeout).run()
+    await consumer.ShareConsumer(session, write, kind, options.timeout).run()
 
 
 async def reset(session: Session) -> int:

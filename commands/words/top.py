@@ -6,6 +6,8 @@ import argparse
 import asyncio
 import os
 import sys
+import termios
+import tty
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -138,9 +140,6 @@ def full_screen(quit_pressed: asyncio.Future[None]) -> Iterator[None]:
 @contextmanager
 def _keys(quit_pressed: asyncio.Future[None]) -> Iterator[None]:
     """Reads keys one by one, without echo."""
-    import termios
-    import tty
-
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
     loop = asyncio.get_running_loop()

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from cli.exits import FAILED, UNREACHABLE
 from commands.errors import CommandError, misuse
 from commands.zookeeper.consumers import OldMember, member
+from protocol.lazy import lazy
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
+    from kazoo import exceptions
     from kazoo.client import KazooClient
+else:  # the package is not installed everywhere
+    exceptions = lazy("kazoo.exceptions")
 
 CONNECT_S: Final = 10
 """Time within which an ensemble must answer."""
@@ -21,7 +25,7 @@ CONNECT_S: Final = 10
 BROKER_IDS: Final = "/brokers/ids"
 MAX_OFFSET: Final = (1 << 63) - 1
 MAX_DIGITS, OFFSET_DIGITS = 10, 19
-"""Most digits of a partition index, and of an offset."""
+"""Maximum number of digits of a partition index, and of an offset."""
 
 T = TypeVar("T")
 
@@ -113,18 +117,14 @@ def _read(path: str, data: bytes, parse: Callable[[bytes], T]) -> T:
 
 
 def _children(client: KazooClient, path: str) -> list[str]:
-    from kazoo.exceptions import NoNodeError
-
     try:
         return list(client.get_children(path))
-    except NoNodeError:
+    except exceptions.NoNodeError:
         return []
 
 
 def _data(client: KazooClient, path: str) -> bytes | None:
-    from kazoo.exceptions import NoNodeError
-
     try:
         return client.get(path)[0] or b""
-    except NoNodeError:
+    except exceptions.NoNodeError:
         return None

@@ -9,7 +9,7 @@ from collections.abc import Container
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from coordinator.cluster.requester import Requester
-from coordinator.cluster.security.mutation_quota import Charge, unlimited
+from coordinator.cluster.security.mutation_quota import MutationQuota
 from coordinator.cluster.topics.names import EVERYTHING
 from protocol.schema import ANY_VERSION
 
@@ -36,8 +36,8 @@ class Asker(NamedTuple):
     """The topics that the client may delete."""
     resolvable: Container[str] = frozenset()
     """The addresses and hosts in the request that exist."""
-    charge: Charge = unlimited
-    """Charges created and deleted partitions to the client's quota."""
+    quota: MutationQuota | None = None
+    """The client's quota of created and deleted partitions; None if it has none."""
 
     @property
     def principal(self) -> str:

@@ -25,7 +25,7 @@ def too_large() -> KafkaError:
 
 
 def out_of_time(timeout_ms: int) -> KafkaError | None:
-    """Returns the error of a whole request whose timeout leaves no time to perform it; None if it leaves some.
+    """Returns the error of a whole request whose timeout has passed before the work begins; None if time is left.
 
     Kafka's controller either takes a request out of its queue before the deadline, or rejects it
     (ControllerRequestContext).
@@ -41,7 +41,7 @@ def error_message(error: KafkaError) -> str | None:
 
 
 class SessionEffect(Protocol):
-    """A change of the controller's soft state, which no record has."""
+    """A change of the controller's soft state, which no record has: of sessions, or of a quota's bucket."""
 
     def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
         """Changes the sessions, after the records were appended; `offset` is the offset of the last."""

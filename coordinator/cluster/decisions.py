@@ -16,6 +16,7 @@ from coordinator.cluster.controller import Asker
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.security.mutation_quota import Charge, Charges, unlimited
 from protocol.api_key import ApiKey
 from protocol.schema import identity
 from protocol.types import Uuid
@@ -33,6 +34,8 @@ class DecisionState(NamedTuple):
     """Milliseconds since 1970, as in records."""
     monotonic_ms: int
     """Milliseconds of the monotonic clock, as in sessions."""
+    charge: Charge = unlimited
+    """Charges created and deleted partitions to the client's quota."""
 
     @property
     def controller_id(self) -> int | None:
@@ -63,15 +66,15 @@ DECISIONS: Final[Mapping[ApiKey, DecisionRow]] = {
     ApiKey.CREATE_TOPICS: DecisionRow(
         "topics.create",
         "create_topics",
-        lambda state, asker: (state.options, state.configs, state.new_uuid, asker.describable, asker.charge),
+        lambda state, asker: (state.options, state.configs, state.new_uuid, asker.describable, state.charge),
     ),
     ApiKey.DELETE_TOPICS: DecisionRow(
         "topics.delete",
         "delete_topics",
-        lambda state, asker: (state.options, asker.version, asker.deletable, asker.describable, asker.charge),
+        lambda state, asker: (state.options, asker.version, asker.deletable, asker.describable, state.charge),
     ),
     ApiKey.CREATE_PARTITIONS: DecisionRow(
-        "topics.create_partitions", "create_partitions", lambda state, asker: (asker.charge,)
+        "topics.create_partitions", "create_partitions", lambda state, asker: (state.charge,)
     ),
     ApiKey.ALTER_CONFIGS: DecisionRow(
         "configs.alter", "alter_configs", lambda state, asker: (state.configs, asker.broker_id)
@@ -137,4 +140,9 @@ DECISIONS: Final[Mapping[ApiKey, DecisionRow]] = {
 
 def decide(state: DecisionState, request: object, asker: Asker) -> Decided[object]:
     """Returns the decision on a request. Raises KafkaError if all of the request is rejected."""
-    return DECISIONS[ApiKey(identity(type(request)).key)].decide(state, request, asker)
+    row = DECISIONS[ApiKey(identity(type(request)).key)]
+    if asker.quota is None:
+        return row.decide(state, request, asker)
+    charges = Charges(asker.quota)
+    decided = row.decide(state._replace(charge=charges.charge), request, asker)
+    return decided._replace(effects=(*decided.effects, charges))

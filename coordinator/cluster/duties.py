@@ -10,7 +10,7 @@ Source: Kafka's PeriodicTaskControlManager and the tasks that QuorumController r
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.cluster.brokers.heartbeat import fence_broker
 from coordinator.cluster.brokers.sessions import BrokerSessionEnded, BrokerSessions
@@ -20,15 +20,22 @@ from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.partitions.sweeps import elect_preferred_leaders, elect_unclean_leaders
 from protocol.backoff import Backoff
+from protocol.lazy import lazy
 from protocol.metadata_records.log import NoOpRecord
+
+if TYPE_CHECKING:
+    from coordinator.cluster.security import delegation_tokens
+else:  # at the first sweep
+    delegation_tokens = lazy("coordinator.cluster.security.delegation_tokens")
 
 AGAIN_MS = 10
 """The pause after a duty that has more to do; requests come first (PeriodicTask's immediate period)."""
 
 RETRIES = Backoff(initial_ms=100, max_ms=60_000)
-"""The pauses after a duty whose records can't be written, at most the duty's period: a broker that is gone counts as
-alive until the record that fences it is written. Kafka's PeriodicTaskControlManager waits five minutes at once; but if
-its log takes no records, another controller takes over."""
+"""The pauses before a duty is tried again because its records can't be written; at most the duty's period. They are
+short because a dead broker counts as alive until the record that fences it is written. Kafka's
+PeriodicTaskControlManager waits for five minutes; but if Kafka's log accepts no records, another controller takes
+over."""
 
 CHECKS_A_SESSION = 8
 """Number of checks during the length of a session (QuorumController.maybeFenceStaleBrokerPeriodNs)."""
@@ -96,7 +103,7 @@ class Duties:
         return min((self._due[duty.name] for duty in self._duties_in(image)), default=None)
 
     def due(self, image: Image, now_ms: int) -> Duty | None:
-        """Returns the duty that has been due for longest; None if none is due."""
+        """Returns the duty that has been due for the longest time; None if no duty is due."""
         due = [duty for duty in self._duties_in(image) if self._due[duty.name] <= now_ms]
         return min(due, key=lambda duty: self._due[duty.name], default=None)
 
@@ -130,9 +137,7 @@ class Duties:
         return Decided(records, True, () if records else (BrokerSessionEnded(broker_id),))
 
     def _expire_tokens(self, image: Image, _: int) -> Decided[bool]:
-        from coordinator.cluster.security.delegation_tokens import expire_tokens  # few clusters have any
-
-        return expire_tokens(image, self.time_of_day_ms())
+        return delegation_tokens.expire_tokens(image, self.time_of_day_ms())
 
     def _note_idle(self, image: Image, _: int) -> Decided[bool]:
         is_idle = image.offset == self._idle_at

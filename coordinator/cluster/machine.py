@@ -53,9 +53,8 @@ class EncodedDecision(NamedTuple):
 class Lengthy(Undecided):
     """The records of a decision are too many for the event loop."""
 
-    def __init__(self, decided: Decided[object]) -> None:
-        super().__init__(f"{len(decided.records)} records")
-        self.decided = decided
+    def __init__(self, records: int) -> None:
+        super().__init__(f"{records} records")
 
 
 class MetadataTail(Protocol):
@@ -101,7 +100,7 @@ class ClusterMachine:
         state: Callable[[Image, ConfigRules, int], DecisionState],
         watcher: Watcher,
     ) -> None:
-        """`state` returns what a decision reads, by an image, rules and the time."""
+        """`state` returns the DecisionState for an image, rules and the time."""
         self._committed = committed
         self._tail = tail
         self._duties = duties
@@ -109,7 +108,7 @@ class ClusterMachine:
         self._watcher = watcher
         self.image = committed.copy()
         self.is_stopped = False
-        """True once the controller has no duties any longer."""
+        """True once the controller performs no more duties."""
         self._expected_ms = 0
         """The earliest time at which the next duty could be done; it was late if it is done later."""
 
@@ -126,7 +125,7 @@ class ClusterMachine:
         state = self._state(self.image, configs, now_ms)
         decided = decision(state)
         if len(decided.records) > MAX_RECORDS_AT_ONCE:
-            raise Lengthy(decided)
+            raise Lengthy(len(decided.records))
         return self.result(EncodedDecision(decided, new_batches(self.image, decided.records, state.now_ms)), ticket)
 
     def prepare(

@@ -317,10 +317,22 @@ class Engine(Generic[R]):
             loaded.armed_ms = NEVER_MS
             if loaded.timeout_ms <= now_ms:
                 loaded.time_out(now_ms)
-            while left > 0 and loaded.is_due(now_ms) and (work := self._expire(key, loaded, now_ms)):
-                left -= work
-            self._arm(key, loaded)
+            left = self._expire_due(key, loaded, now_ms, left)
         self._set_timer()
+
+    def expire(self, key: Hashable) -> None:
+        """Expires what is due of a machine, also if an expiry has failed a moment ago."""
+        loaded = self._machines.get(key)
+        if loaded is not None:
+            loaded.not_before_ms = 0
+            self._expire_due(key, loaded, self._clock.now_ms(), EXPIRIES_AT_ONCE)
+
+    def _expire_due(self, key: Hashable, loaded: LoadedMachine[R], now_ms: int, left: int) -> int:
+        """Expires a machine's deadlines that are due, and returns how many more may be handled at once."""
+        while left > 0 and loaded.is_due(now_ms) and (work := self._expire(key, loaded, now_ms)):
+            left -= work
+        self._arm(key, loaded)
+        return left
 
     def _expire(self, key: Hashable, loaded: LoadedMachine[R], now_ms: int) -> int:
         """Decides on one deadline. Returns the number of deadlines and records that were handled, 0 if that failed."""

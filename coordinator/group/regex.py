@@ -6,11 +6,15 @@ Source: Kafka's TopicRegexResolver (KIP-848), which uses RE2/J. A pattern matche
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, cast
-
-import re2
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
+
+if TYPE_CHECKING:
+    import re2
+else:  # with the first pattern: it takes three megabytes
+    re2 = lazy("re2")
 
 MAX_MEMORY_BYTES: Final = 1 << 20
 """The memory that a compiled pattern may take, including the automaton that grows while it matches."""
@@ -22,8 +26,8 @@ MAX_COSTLY_PARTS: Final = 100
 is checked while its client waits: 100 of them take 20 ms. Topic names are ASCII, so few patterns need even one."""
 
 
-class TooCostly(ValueError):
-    """The error of a pattern that would take too long to compile."""
+class InvalidPattern(ValueError):
+    """The error of a pattern that is not RE2's syntax, or would take too long to compile."""
 
 
 class Pattern(Protocol):
@@ -47,23 +51,26 @@ def check(pattern: str) -> None:
     """Raises INVALID_REGULAR_EXPRESSION, with the reason."""
     try:
         compiled(pattern)
-    except (re2.error, TooCostly) as error:
-        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else error.args[0]
+    except InvalidPattern as error:
         raise KafkaError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {reason}.",
+            f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {error}.",
         ) from None
 
 
 def compiled(pattern: str) -> Pattern:
-    """Returns the pattern, ready to match; raises re2.error, or TooCostly."""
+    """Returns the pattern, ready to match. Raises InvalidPattern."""
     if sum(map(pattern.count, COSTLY_PARTS)) > MAX_COSTLY_PARTS:
-        raise TooCostly(f"it has more than {MAX_COSTLY_PARTS} Unicode classes and counted repetitions")
+        raise InvalidPattern(f"it has more than {MAX_COSTLY_PARTS} Unicode classes and counted repetitions")
     options = re2.Options()
     options.max_mem = MAX_MEMORY_BYTES
     options.log_errors = False
     options.never_capture = True  # groups are not needed, and cost time for every character
-    return cast(Pattern, re2.compile(pattern, options))  # re2 has no types
+    try:
+        return cast(Pattern, re2.compile(pattern, options))  # re2 has no types
+    except re2.error as error:
+        reason = error.args[0]
+        raise InvalidPattern(reason.decode(errors="replace") if isinstance(reason, bytes) else reason) from None
 
 
 def match_all(patterns: Iterable[str], topic_names: Sequence[str]) -> Mapping[str, frozenset[str]]:
@@ -75,6 +82,6 @@ def match_all(patterns: Iterable[str], topic_names: Sequence[str]) -> Mapping[st
 def _matches(pattern: str, topic_names: Sequence[str]) -> frozenset[str]:
     try:
         fullmatch = compiled(pattern).fullmatch
-    except (re2.error, TooCostly):
+    except InvalidPattern:
         return frozenset()
     return frozenset(name for name in topic_names if fullmatch(name))

@@ -18,7 +18,7 @@ from coordinator.group.consumer import fencing as consumer_fencing
 from coordinator.group.consumer import replay as consumer_replay
 from coordinator.group.offsets import delete as offset_delete
 from coordinator.group.offsets import replay as offsets_replay
-from coordinator.group.records import AnyRecord, GroupResult
+from coordinator.group.records import AnyRecord, EndTransaction, GroupResult
 from coordinator.group.share import initialization as share_initialization
 from coordinator.group.share import replay as share_replay
 from coordinator.group.share import sessions as share_sessions
@@ -73,6 +73,10 @@ class GroupShard:
         records = [record for result in results for record in result.records]
         effects = [effect for result in results for effect in result.effects]
         return Result(records, (Reply(ticket, None),), effects)
+
+    def end_transaction(self, marker: EndTransaction, ticket: Ticket[None], now_ms: int) -> GroupResult:
+        """Commits or drops a producer's pending offsets."""
+        return Result((marker,), (Reply(ticket, None),))
 
     def expire(self, now_ms: int) -> GroupResult:
         """Decides on the first timer that is due."""

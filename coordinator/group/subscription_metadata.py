@@ -10,10 +10,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from coordinator.cluster.changes import Change, PartitionChanged, PartitionCreated, TopicCreated, TopicDeleted
 from coordinator.cluster.topics.topic import Topic
+from protocol.lazy import lazy
+
+if TYPE_CHECKING:
+    import xxhash
+else:  # with the first group that has topics
+    xxhash = lazy("xxhash")
 
 MAGIC: Final = b"\0"
 NO_TOPICS: Final = 0
@@ -105,7 +111,5 @@ def _text(text: str) -> bytes:
 
 
 def _xxh3(data: bytes) -> int:
-    import xxhash
-
     unsigned = xxhash.xxh3_64_intdigest(data)
     return unsigned - 2 * _SIGN if unsigned & _SIGN else unsigned

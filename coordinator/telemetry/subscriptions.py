@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, Self
 
-import re2
-
-from coordinator.group.regex import Pattern, TooCostly, compiled
+from coordinator.group.regex import InvalidPattern, Pattern, compiled
 from coordinator.telemetry.config import ClientMetricsConfig
 from protocol.patterns import python_pattern
 from protocol.records.checksum import crc32c
@@ -80,7 +78,7 @@ def pattern(expression: str) -> Pattern:
     """
     try:
         return compiled(expression)
-    except (re2.error, TooCostly):
+    except InvalidPattern:
         return python_pattern(expression)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,8 +91,6 @@ class ServedBroker(ControlledBroker):
         config = self.client_config(user, mechanism=mechanism)
         arguments: dict[str, object] = {word: config[name] for name, word in PYTHON_NAMES.items() if name in config}
         if self._security.tls:
-            import ssl  # few brokers have TLS
-
             arguments["ssl_context"] = ssl.create_default_context(cafile=str(self.certificate))
         return arguments
 

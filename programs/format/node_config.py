@@ -14,6 +14,7 @@ from cli.exits import FAILED, fail
 from coordinator.cluster.formatting import WrongOwner
 from programs.format.format import AlreadyFormatted
 from programs.format.node import OPTIONS
+from programs.zookeeper.generated_id import stored_id, with_broker_id
 from storage.checkpoint import CorruptCheckpoint
 from storage.disk import OsDisk
 
@@ -24,8 +25,6 @@ def node_config(options: argparse.Namespace, *, generate_id: bool = False) -> Br
     config = load_only(OPTIONS, file, from_environment(os.environ), from_assignments(options.assignments))
     if not config.generates_id:
         return config
-    from programs.zookeeper.generated_id import stored_id, with_broker_id  # few brokers need it
-
     disk = OsDisk()
     return config if not generate_id and stored_id(config, disk) is None else with_broker_id(config, disk, check=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from broker.config.files import read_file
 from broker.config.sources import Loaded, from_assignments, from_environment, from_file, from_flags, load
@@ -14,6 +14,12 @@ from cli.actions import Actions
 from cli.flags import DATA, LISTEN
 from cli.parser import Parser
 from programs.command import add_settings
+from protocol.lazy import lazy
+
+if TYPE_CHECKING:
+    from programs.run import running
+else:  # not for the help
+    running = lazy("programs.run.running")
 
 DEV_PROFILE: Final = "odradek.profile=dev"
 """The profile of a broker that is started without an options file, for trying it out."""
@@ -22,7 +28,8 @@ MORE: Final = """\
 It serves until SIGTERM or SIGINT. It prints "ready HOST:PORT" on standard output once it serves, and logs on standard
 error. Without arguments it listens on 127.0.0.1:9092 and keeps its data in ./data.
 
-Options have the names that Apache Kafka gives them; docs/configuration.md lists them all. From the weakest source:
+Options have the names that Apache Kafka gives them; docs/configuration.md lists them all. They come from these
+sources, and a later source overrides an earlier one:
   defaults, server.properties, environment (KAFKA_LOG_RETENTION_MS=60000), --set, --data and --listen.
 """
 
@@ -57,9 +64,7 @@ def run_broker(options: argparse.Namespace) -> int:
     loaded = _load(options)
     _warn(loaded)
     gc.disable()  # the objects of the start are long-lived: the server enables collection once it serves
-    from programs.run.running import run
-
-    return run(loaded.config)
+    return running.run(loaded.config)
 
 
 def _load(options: argparse.Namespace) -> Loaded:

@@ -11,9 +11,13 @@ from broker.dispatch.dispatcher import Dispatcher
 from broker.dispatch.host import Host
 from broker.handlers.controller import CONTROLLER_APIS
 from broker.metadata.opening import ClusterPart
+from protocol.lazy import lazy
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
+    from programs.run import authorizing
+else:  # with an authorizer
+    authorizing = lazy("programs.run.authorizing")
 
 
 def controller_dispatcher(
@@ -22,9 +26,7 @@ def controller_dispatcher(
     """Returns the dispatcher for requests of brokers and other controllers, and for requests that brokers forward."""
     host = Host(live_config, clock, cluster, CONTROLLER_APIS, lead_quorum)
     if host.config.authorizer_class_name:
-        from programs.run.authorizing import authorize  # few controllers have an authorizer
-
-        authorize(host)
+        authorizing.authorize(host)
     dispatcher = Dispatcher(host)
     host.answer_forwarded = dispatcher.answer
     return dispatcher

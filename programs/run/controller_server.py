@@ -31,13 +31,19 @@ from programs.run.jobs import COMMON_JOBS, Keeper
 from programs.run.listening import Listening, bind_all, listen_all
 from programs.run.metadata_settings import metadata_settings
 from protocol.errors import KafkaError
+from protocol.lazy import lazy
 from storage.disk import OsDisk
 from storage.failure import LogDirFailure, LogDirFull
 from storage.open_files import OpenFiles
 
 if TYPE_CHECKING:
+    from broker.metadata import leading_quorum
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.metrics import endpoint
     from broker.metrics.endpoint import MetricsEndpoint
+else:  # with the first broker, and for metrics
+    leading_quorum = lazy("broker.metadata.leading_quorum")
+    endpoint = lazy("broker.metrics.endpoint")
 
 CANNOT_START = 1
 
@@ -95,9 +101,7 @@ class ControllerServer:
 
     async def _serve_health(self) -> None:
         if self.config.metrics_address is not None:
-            from broker.metrics.endpoint import MetricsEndpoint  # as in a broker, few need it
-
-            self.metrics = MetricsEndpoint(self._clock, self._disk, is_broker=False)
+            self.metrics = endpoint.MetricsEndpoint(self._clock, self._disk, is_broker=False)
             await self.metrics.listen(*self.config.metrics_address)
 
     def _serve_metrics(self, host: Host) -> None:
@@ -133,10 +137,8 @@ class ControllerServer:
     @cached_property
     def quorum(self) -> LeadingQuorum:
         """The quorum that this node leads."""
-        from broker.metadata.leading_quorum import lead_quorum  # the first broker needs it, no start
-
         part = self.part
-        return lead_quorum(
+        return leading_quorum.lead_quorum(
             self._settings(), part.identity, part.cluster, part.led_log, self._clock, self._metadata_worker
         )
 

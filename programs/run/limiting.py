@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 from broker.dispatch.broker import Broker
 from coordinator.cluster.changes import Delta, QuotaChanged
 from programs.run.listening import Listening
+from protocol.lazy import lazy
 
 if TYPE_CHECKING:
+    from broker.request import client_quotas
     from broker.request.client_quotas import ClientQuotas
+else:  # with the first quota
+    client_quotas = lazy("broker.request.client_quotas")
 
 
 class Limiting:
@@ -28,11 +32,9 @@ class Limiting:
             self._begin()
 
     def _begin(self) -> None:
-        from broker.request.client_quotas import ClientQuotas, pause_throttled
-
         broker, config = self._broker, self._broker.config
-        broker.interceptors.add(pause_throttled)
-        self._quotas = ClientQuotas(
+        broker.interceptors.add(client_quotas.pause_throttled)
+        self._quotas = client_quotas.ClientQuotas(
             broker.loader,
             broker.clock,
             config.quota_window_num,

@@ -25,9 +25,13 @@ from broker.network.unauthenticated import UnauthenticatedConnections
 from broker.network.unread import UnreadAnswers
 from broker.request.context import ClientConnection
 from broker.request.pending import Answer
+from protocol.lazy import lazy
 
 if TYPE_CHECKING:
+    from programs.run import securing
     from programs.run.securing import TlsDoor
+else:  # with the first listener with TLS or SASL
+    securing = lazy("programs.run.securing")
 
 AnswerFrame: TypeAlias = Callable[[ClientConnection, memoryview], Answer]
 
@@ -114,9 +118,7 @@ class Listening:
         """Returns a listener's answering function, its unauthenticated connections, and its TLS."""
         if address.security_protocol == "PLAINTEXT":
             return dispatcher.answer, None, None
-        from programs.run.securing import secure
-
-        return secure(address, dispatcher, self._clock, lines, self._closing)
+        return securing.secure(address, dispatcher, self._clock, lines, self._closing)
 
     def close(self) -> None:
         """Stops accepting connections, and closes each connection once its answers are sent."""

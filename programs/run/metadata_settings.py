@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from broker.config import BrokerConfig
 from broker.config.alter import broker_checker, check_client_metrics, group_checker, list_defaults
@@ -14,7 +15,13 @@ from broker.metadata.snapshots import SnapshotRules
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.options import ClusterOptions, TokenRules
+from protocol.lazy import lazy
 from storage.config import LogConfig
+
+if TYPE_CHECKING:
+    from broker.security import store_changes
+else:  # with the first change of a key store
+    store_changes = lazy("broker.security.store_changes")
 
 UNREACHABLE = (Endpoint("CONTROLLER", "127.0.0.1", 9093),)
 """The controller's endpoint in the metadata if it has no listener: Kafka requires one."""
@@ -69,9 +76,7 @@ def metadata_settings(
 
 
 def _check_stores(before: BrokerConfig, after: BrokerConfig, names: Iterable[str]) -> None:
-    from broker.security.store_changes import check_stores  # no start needs it
-
-    check_stores(before, after, names)
+    store_changes.check_stores(before, after, names)
 
 
 def cluster_options(

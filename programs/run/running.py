@@ -7,7 +7,7 @@ import contextlib
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import uvloop
 
@@ -21,8 +21,18 @@ from coordinator.cluster.formatting import WrongOwner
 from programs.run.warming_up import warm_up
 from protocol.config import ConfigError
 from protocol.errors import KafkaError
+from protocol.lazy import lazy
 from storage.checkpoint import CorruptCheckpoint
 from storage.disk import OsDisk
+
+if TYPE_CHECKING:
+    from programs.run import controller_server, controlling, server
+    from programs.zookeeper import generated_id
+else:  # each node needs some of it
+    controller_server = lazy("programs.run.controller_server")
+    controlling = lazy("programs.run.controlling")
+    generated_id = lazy("programs.zookeeper.generated_id")
+    server = lazy("programs.run.server")
 
 CANNOT_START = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -64,9 +74,7 @@ def run(config: BrokerConfig) -> int:
 def _with_id(config: BrokerConfig) -> BrokerConfig:
     if not config.generates_id:
         return config
-    from programs.zookeeper.generated_id import with_broker_id  # few brokers need it
-
-    return with_broker_id(config, OsDisk())
+    return generated_id.with_broker_id(config, OsDisk())
 
 
 def _time(config: BrokerConfig) -> tuple[Clock, Callable[[], asyncio.AbstractEventLoop]]:
@@ -74,9 +82,7 @@ def _time(config: BrokerConfig) -> tuple[Clock, Callable[[], asyncio.AbstractEve
     is configured."""
     if config.control_address is None:
         return SystemClock(), uvloop.new_event_loop
-    from programs.run.controlling import travelling_time  # no other broker imports any of it
-
-    return travelling_time()
+    return controlling.travelling_time()
 
 
 def _directories(config: BrokerConfig) -> list[str]:
@@ -132,9 +138,5 @@ async def _started(node: NodeProcess, stop: asyncio.Event) -> bool:
 
 def _node(config: BrokerConfig, stop: asyncio.Event, failed: Mapping[str, Exception], clock: Clock) -> NodeProcess:
     if config.is_broker:
-        from programs.run.server import Server
-
-        return Server(config, stop, failed, clock)
-    from programs.run.controller_server import ControllerServer  # has no logs of topics, which could fail
-
-    return ControllerServer(config, stop)
+        return server.Server(config, stop, failed, clock)
+    return controller_server.ControllerServer(config, stop)  # needs no `failed`: it has no logs of topics

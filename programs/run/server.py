@@ -33,17 +33,28 @@ from programs.run.limiting import Limiting
 from programs.run.listening import Bound, Listening, bind_all, listen_all
 from programs.run.metadata_settings import endpoints, metadata_settings
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
 from storage.disk import Disk, OsDisk
 from storage.logs import Logs
 from storage.open_files import OpenFiles
 
 if TYPE_CHECKING:
+    from broker.metadata import leading_quorum
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.metrics import endpoint
     from broker.metrics.endpoint import MetricsEndpoint
     from broker.replica.alter_partition import AlterPartition
+    from programs.run import authorizing, controller, controlling, joining
     from programs.run.controlling import BrokerControl
     from programs.run.joining import Replication
     from programs.run.zookeeper import Zookeeper
+else:  # a node that is alone needs none of it
+    authorizing = lazy("programs.run.authorizing")
+    controller = lazy("programs.run.controller")
+    controlling = lazy("programs.run.controlling")
+    endpoint = lazy("broker.metrics.endpoint")
+    joining = lazy("programs.run.joining")
+    leading_quorum = lazy("broker.metadata.leading_quorum")
 
 CANNOT_START = 1
 
@@ -162,9 +173,7 @@ class Server:
         """Returns the control of a broker for tests; None for any other broker."""
         if self.config.control_address is None:
             return None
-        from programs.run.controlling import BrokerControl  # no other broker imports any of it
-
-        return BrokerControl(self.config, open_files)
+        return controlling.BrokerControl(self.config, open_files)
 
     def _serve_clients(self, bound: list[Bound]) -> None:
         dispatcher = Dispatcher(self.broker)
@@ -180,9 +189,7 @@ class Server:
 
     def _authorize(self) -> None:
         if self.config.authorizer_class_name:
-            from programs.run.authorizing import authorize  # few brokers have an authorizer
-
-            self.broker.fetches.authorizer = authorize(self.broker)
+            self.broker.fetches.authorizer = authorizing.authorize(self.broker)
 
     async def _open_zookeeper(self) -> None:
         """Connects to ZooKeeper if it is configured. A new cluster takes the cluster id in ZooKeeper."""
@@ -199,9 +206,7 @@ class Server:
 
     async def _serve_health(self) -> None:
         if self.config.metrics_address is not None:
-            from broker.metrics.endpoint import MetricsEndpoint  # few tests and no embedded broker need it
-
-            self.metrics = MetricsEndpoint(self._clock, self._disk, is_broker=True)
+            self.metrics = endpoint.MetricsEndpoint(self._clock, self._disk, is_broker=True)
             await self.metrics.listen(*self.config.metrics_address)
 
     def _serve_metrics(self) -> None:
@@ -218,9 +223,7 @@ class Server:
     def _replicate(self) -> None:
         """Starts replication, if there may be other brokers."""
         if self._controllers or self._alter is not None:
-            from programs.run.joining import replicate
-
-            self._replication = replicate(self.broker, self._alter)
+            self._replication = joining.replicate(self.broker, self._alter)
 
     def _assignments(self, broker: Broker) -> Assignments:
         return Assignments(
@@ -251,19 +254,17 @@ class Server:
         if not self._controllers:
             self.logs = self._open_logs()
             return
-        from programs.run.controller import controller_dispatcher  # a node that is alone needs none of it
-
-        dispatcher = controller_dispatcher(self._live_config, self._clock, self.metadata.cluster, self._lead_quorum)
+        dispatcher = controller.controller_dispatcher(
+            self._live_config, self._clock, self.metadata.cluster, self._lead_quorum
+        )
         self._listening.open(self._controllers, dispatcher)
         self._controller = dispatcher.host
         self.logs = await self._workers.call(self._open_logs)
 
     @cached_property
     def _led(self) -> LeadingQuorum:
-        from broker.metadata.leading_quorum import lead_quorum  # nor that
-
         assert self.metadata.led_log is not None
-        return lead_quorum(
+        return leading_quorum.lead_quorum(
             self._settings(),
             self.metadata.node.identity,
             self.metadata.cluster,
@@ -277,9 +278,7 @@ class Server:
 
     async def _join(self) -> None:
         """Joins the controllers in other processes and opens the logs, while heartbeats continue."""
-        from programs.run.joining import join_quorum  # a node that is its own controller needs none of it
-
-        self.metadata, self._forwarding, self._alter = await join_quorum(
+        self.metadata, self._forwarding, self._alter = await joining.join_quorum(
             self.config,
             self._settings(),
             self._endpoints,

@@ -9,6 +9,8 @@ from broker.clock import next_turn
 from broker.config import BrokerConfig
 from broker.dispatch.api import Apis
 from broker.handlers import APIS
+from broker.handlers.controller import CONTROLLER_APIS
+from broker.network.memory_back import trim
 from coordinator.cluster.decisions import DECISIONS
 
 FIRST_USES_OF_BROKERS = (
@@ -34,12 +36,12 @@ async def warm_up(config: BrokerConfig) -> None:
         import_module(name)
         await next_turn()
     gc.freeze()
+    if (malloc_trim := trim()) is not None:
+        malloc_trim(0)  # what the imports no longer need
 
 
 def _tables(config: BrokerConfig) -> list[Apis]:
     tables = [APIS] if config.is_broker else []
     if config.bound_controllers:
-        from broker.handlers.controller import CONTROLLER_APIS
-
         tables.append(CONTROLLER_APIS)
     return tables

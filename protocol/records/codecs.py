@@ -9,11 +9,19 @@ none. A compressed stream is complete if Apache Kafka's clients and broker accep
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, Protocol
 
+from protocol.lazy import lazy
 from protocol.records import gzip, uncompressed
 from protocol.records.compression import Bytes, Compression, Stream
+
+if TYPE_CHECKING:
+    from protocol.records import lz4, snappy, zstd
+else:  # with the first compressed records
+    lz4 = lazy("protocol.records.lz4")
+    snappy = lazy("protocol.records.snappy")
+    zstd = lazy("protocol.records.zstd")
 
 
 class Codec(Protocol):
@@ -28,15 +36,24 @@ class Codec(Protocol):
     def pieces(self, data: Bytes, magic: int, /) -> Iterator[bytes]: ...
 
 
+CODECS: Final[Mapping[Compression, Codec]] = {
+    Compression.NONE: uncompressed,
+    Compression.GZIP: gzip,
+    Compression.SNAPPY: snappy,
+    Compression.LZ4: lz4,
+    Compression.ZSTD: zstd,
+}
+
+
 def compress(codec: Compression, data: Bytes, level: int | None = None, *, magic: int = 2) -> bytes:
     """Returns `data` compressed. `level` is compression.gzip.level, .lz4.level or .zstd.level; None is Kafka's
     default."""
-    return _module(codec).compress(data, level, magic)
+    return CODECS[codec].compress(data, level, magic)
 
 
 def stream(codec: Compression, level: int | None, *, magic: int = 2) -> Stream:
     """Returns the functions that compress records piece by piece, with the level of `compress`."""
-    return _module(codec).stream(level, magic)
+    return CODECS[codec].stream(level, magic)
 
 
 def decompress(codec: Compression, data: Bytes, *, max_size: int, magic: int = 2) -> bytes:
@@ -45,33 +62,15 @@ def decompress(codec: Compression, data: Bytes, *, max_size: int, magic: int = 2
     Raises KafkaError(CORRUPT_MESSAGE) if the bytes are malformed or incomplete, or if other bytes follow them (unless
     the codec's readers ignore those), and TooLarge if they inflate to more than `max_size` bytes.
     """
-    return _module(codec).decompress(data, max_size, magic)
+    return CODECS[codec].decompress(data, max_size, magic)
 
 
 def pieces(codec: Compression, data: Bytes, *, magic: int = 2) -> Iterator[bytes]:
     """Yields `data` inflated in pieces, which may be empty. Raises KafkaError(CORRUPT_MESSAGE) for damaged data."""
-    return _module(codec).pieces(data, magic)
+    return CODECS[codec].pieces(data, magic)
 
 
 def check_descriptor(codec: int, data: Bytes) -> None:
     """Raises KafkaError(CORRUPT_MESSAGE) for an LZ4 frame that Kafka's consumers can't read."""
     if codec == Compression.LZ4:
-        from protocol.records import lz4
-
         lz4.check_descriptor(data)
-
-
-def _module(codec: Compression) -> Codec:
-    if codec is Compression.SNAPPY:
-        from protocol.records import snappy
-
-        return snappy
-    if codec is Compression.LZ4:
-        from protocol.records import lz4
-
-        return lz4
-    if codec is Compression.ZSTD:
-        from protocol.records import zstd
-
-        return zstd
-    return gzip if codec is Compression.GZIP else uncompressed

@@ -14,7 +14,8 @@ NEVER_NS = 1 << 62
 
 @pytest.fixture(autouse=True)
 def turns_that_end_by_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By time, which requests make a turn would say how busy the machine is. `test_turns.py` has a clock for that."""
+    """Ends turns by a count of clock reads. With the machine's clock, the requests of a turn would depend on how busy
+    the machine is. `test_turns.py` uses its own clock."""
     monkeypatch.setattr(turns, "_TURN_NS", NEVER_NS)
 
 
@@ -23,4 +24,13 @@ def logged() -> Iterator[list[Line]]:
     """The lines that are logged in this process."""
     lines: list[Line] = []
     with log_lines(lines.append):
+        yield lines
+
+
+@pytest.fixture
+def lines() -> Iterator[list[Line]]:
+    """The lines that the listener and the dispatcher log."""
+    lines: list[Line] = []
+    names = {"broker.network.connection", "broker.dispatch.dispatcher"}
+    with log_lines(lambda line: lines.append(line) if line.logger in names else None):
         yield lines

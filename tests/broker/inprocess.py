@@ -24,6 +24,7 @@ from programs.run.server import Server
 from protocol.codec import decode, encode
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.schema import identity
+from tests.waiting import until
 
 R = TypeVar("R")
 CORRELATION_ID = 7
@@ -109,9 +110,7 @@ class Client:
 
     async def frames(self, count: int) -> list[bytes]:
         """The next answers, as they are on the wire."""
-        async with asyncio.timeout(LONG_S):
-            while len(self.wire.sent) == 0 and not self.wire.closing:  # noqa: ASYNC110 (the loop is the clock)
-                await asyncio.sleep(0)
+        await until(lambda: self.wire.sent or self.wire.closing)
         return self.wire.take()[:count]
 
     async def ask(self, request: object, version: int, response: type[R]) -> R:

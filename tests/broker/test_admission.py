@@ -1,4 +1,5 @@
-"""Who is let in: so many connections in all, of an address, in a second; and how many lines the others have."""
+"""Tests the admission of connections: limits in total, per address and per second; and the log lines about rejected
+ones."""
 
 from __future__ import annotations
 
@@ -11,9 +12,8 @@ from broker.network.descriptors import WAITING_CONNECTIONS
 from broker.request.log_limiter import LINES_OF_ADDRESS
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.broker.inprocess import Client, InProcess, request_frame
-from tests.broker.test_listener import HELLO, Lines, lines
-
-__all__ = ["lines"]
+from tests.broker.test_listener import HELLO
+from tests.log_lines import Line
 
 
 async def test_connections_of_an_address_are_limited(tmp_path: Path) -> None:
@@ -67,13 +67,13 @@ async def test_an_address_that_connects_too_often_is_closed_after_a_while(tmp_pa
         assert second.wire.aborted
 
 
-async def test_a_hundred_connections_that_are_wrong_have_ten_lines(tmp_path: Path, lines: Lines) -> None:
+async def test_a_hundred_connections_that_are_wrong_have_ten_lines(tmp_path: Path, lines: list[Line]) -> None:
     async with InProcess(tmp_path) as served:
         for _ in range(100):
             served.client().send(b"GET / HTTP/1.1\r\n")
         assert len(lines) == LINES_OF_ADDRESS
         served.server.housekeeping.log_suppressed_lines()
-        assert lines[-1][1] == {
+        assert lines[-1].fields == {
             "count": 100 - LINES_OF_ADDRESS,
             "most_of": "127.0.0.1",
             "of_it": 100 - LINES_OF_ADDRESS,
@@ -83,7 +83,7 @@ async def test_a_hundred_connections_that_are_wrong_have_ten_lines(tmp_path: Pat
 
 
 async def test_a_fault_that_a_client_knows_how_to_meet_has_ten_traces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Lines
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[Line]
 ) -> None:
     async with InProcess(tmp_path) as served:
         client = served.client()

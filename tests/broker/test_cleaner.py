@@ -1,8 +1,7 @@
-"""The broker's cleaner, with its real process."""
+"""Tests the broker's cleaner, with its real process."""
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -11,6 +10,7 @@ from protocol.records.record import Record
 from protocol.types import TopicPartition
 from tests.broker.inprocess import InProcess
 from tests.storage.cleaning import latest, pairs
+from tests.waiting import until
 
 OPTIONS = {"log.cleaner.backoff.ms": "10", "log.cleaner.dedupe.buffer.size": "2097152"}
 CONFIGS = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.1", "segment_bytes": "1048576"}
@@ -27,7 +27,7 @@ def unfinished(directory: Path) -> list[Path]:
 
 
 async def fill(broker: InProcess, topic: str, rounds: int) -> None:
-    """Ten keys, written again and again in batches of a hundred kilobytes."""
+    """Writes ten keys again and again, in batches of a hundred kilobytes."""
     partition = broker.server.broker.replicas.partition(topic, 0)
     now_ms = broker.server.broker.clock.now_ms()
     for n in range(rounds):
@@ -36,9 +36,7 @@ async def fill(broker: InProcess, topic: str, rounds: int) -> None:
 
 
 async def cleaned(broker: InProcess, count: int = 1) -> None:
-    async with asyncio.timeout(20):
-        while broker.server.housekeeping.cleaner.cleaned < count:  # noqa: ASYNC110 (another process works)
-            await asyncio.sleep(0.02)
+    await until(lambda: broker.server.housekeeping.cleaner.cleaned >= count)
 
 
 async def test_a_compacted_topic_is_cleaned_and_stays_the_same_to_a_reader(tmp_path: Path) -> None:
@@ -95,9 +93,7 @@ async def test_a_topic_may_be_deleted_while_it_is_cleaned(tmp_path: Path) -> Non
         await broker.create_topic("t", 1, **CONFIGS)
         log = broker.server.broker.replicas.partition("t", 0).log
         await fill(broker, "t", 20)
-        async with asyncio.timeout(10):
-            while not log.cleaning:  # noqa: ASYNC110 (another process works)
-                await asyncio.sleep(0.01)
+        await until(lambda: log.cleaning)
         request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000)
         await broker.server.broker.controller.submit(request, DeleteTopicsResponse)
         await broker.create_topic("u", 1, **CONFIGS)

@@ -1,4 +1,4 @@
-"""The end of a connection, whenever it comes: nothing acts on it any more, and nobody else notices."""
+"""Tests the end of a connection at any time: nothing acts on it afterwards, and other connections aren't affected."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from broker.request.pending import Answer
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.broker.inprocess import Client, InProcess, request_frame
-from tests.broker.test_listener import HELLO, Lines, all_frames, lines, produce_frame, waiting_fetch
-
-__all__ = ["lines"]
+from tests.broker.test_listener import HELLO, all_frames, produce_frame, waiting_fetch
+from tests.log_lines import Line
+from tests.waiting import until
 
 HELLO_FRAME = request_frame(HELLO, 3)
 UNKNOWN_API = struct.pack(">ihhih", 10, 999, 0, 1, -1)
@@ -27,7 +27,7 @@ IMPOSSIBLE_SIZE = struct.pack(">i", -1)
 
 @pytest.fixture
 def troubles() -> Iterator[list[dict[str, object]]]:
-    """Yields the errors that the event loop did not know how to handle: trace backs of callbacks."""
+    """Yields the errors that reached the event loop: tracebacks of callbacks."""
     caught: list[dict[str, object]] = []
     yield caught
     assert not caught
@@ -39,9 +39,9 @@ def watch(troubles: list[dict[str, object]]) -> None:
 
 @pytest.mark.parametrize("waiting", ["fetch", "producer id"])
 async def test_a_bad_request_behind_one_that_waits_takes_those_after_it_along(
-    waiting: str, tmp_path: Path, lines: Lines, troubles: list[dict[str, object]]
+    waiting: str, tmp_path: Path, lines: list[Line], troubles: list[dict[str, object]]
 ) -> None:
-    """The queue is emptied under the loop that goes through it."""
+    """The queue is emptied while a loop goes through it."""
     watch(troubles)
     producer_id = request_frame(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 0)
     async with InProcess(tmp_path) as served:
@@ -52,7 +52,7 @@ async def test_a_bad_request_behind_one_that_waits_takes_those_after_it_along(
         assert len(await all_frames(client, 1)) == 1
         await asyncio.sleep(0)
         assert client.wire.closing
-        assert [event for event, _ in lines] == ["connection closed"]
+        assert [line.event for line in lines] == ["connection closed"]
 
 
 async def test_a_connection_that_closes_while_it_goes_on_with_its_queue(
@@ -80,7 +80,7 @@ async def test_a_connection_that_closes_while_it_goes_on_with_its_queue(
 
 @pytest.mark.parametrize("impossible", [IMPOSSIBLE_SIZE, IMPOSSIBLE_SIZE[:2]], ids=["whole", "cut in two"])
 async def test_a_size_that_cannot_be_behind_a_request_that_waits_is_told_once_it_is_answered(
-    impossible: bytes, tmp_path: Path, lines: Lines
+    impossible: bytes, tmp_path: Path, lines: list[Line]
 ) -> None:
     async with InProcess(tmp_path) as served:
         await served.create_topic("t")
@@ -98,7 +98,7 @@ async def test_a_size_that_cannot_be_behind_a_request_that_waits_is_told_once_it
 
 @pytest.mark.parametrize("how", ["lost", "closed", "bad"])
 async def test_nothing_is_kept_of_a_connection_that_has_ended(
-    how: str, tmp_path: Path, lines: Lines, troubles: list[dict[str, object]]
+    how: str, tmp_path: Path, lines: list[Line], troubles: list[dict[str, object]]
 ) -> None:
     watch(troubles)
     async with InProcess(tmp_path) as served:
@@ -112,7 +112,7 @@ async def test_nothing_is_kept_of_a_connection_that_has_ended(
         sent = len(client.wire.sent)
         served.client().send(produce_frame("t"))
         client.connection.resume_writing()
-        client.connection.resume()
+        client.connection.admitted()
         await asyncio.sleep(0.01)
         assert len(client.wire.sent) == sent
 
@@ -135,18 +135,19 @@ async def test_bytes_that_come_after_the_end_are_nobody_s(tmp_path: Path) -> Non
         assert not client.connection.kept_bytes
 
 
-async def test_one_who_wants_to_know_and_fails_keeps_it_from_no_other(tmp_path: Path, lines: Lines) -> None:
+async def test_one_who_wants_to_know_and_fails_keeps_it_from_no_other(tmp_path: Path, lines: list[Line]) -> None:
     async with InProcess(tmp_path) as served:
         client = served.client()
         closed: list[ClientConnection] = []
         client.connection.on_close += [lambda connection: closed[7].on_close.clear(), closed.append]
         client.connection.connection_lost(None)
         assert closed == [client.connection]
-        assert isinstance(lines[0][1]["exc_info"], IndexError)
+        assert isinstance(lines[0].fields["exc_info"], IndexError)
 
 
 def test_over_sockets_an_end_at_every_byte_leaves_no_trace_back(tmp_path: Path) -> None:
-    """A fetch that waits, a bad request and good ones behind it, cut anywhere; with a farewell and without."""
+    """A waiting fetch, an invalid request and valid requests after it, cut at any byte; with and without a clean
+    close."""
     caught: list[dict[str, object]] = []
 
     async def run() -> None:
@@ -156,9 +157,7 @@ def test_over_sockets_an_end_at_every_byte_leaves_no_trace_back(tmp_path: Path) 
             port = served.server.advertised[0].port
             bytes_sent = waiting_fetch("t", 1) + UNKNOWN_API + request_frame(ApiVersionsRequest(), 0) * 3
             await asyncio.gather(*(dropped(port, bytes_sent[:end], end % 2) for end in range(len(bytes_sent) + 1)))
-            async with asyncio.timeout(10):
-                while any(listener.connections for listener in served.server.listeners):  # noqa: ASYNC110
-                    await asyncio.sleep(0.001)
+            await until(lambda: not any(listener.connections for listener in served.server.listeners))
 
     async def dropped(port: int, bytes_sent: bytes, linger: int) -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", port)

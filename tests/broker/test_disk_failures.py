@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 from collections.abc import Callable
@@ -21,9 +20,10 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Prod
 from protocol.types import TopicPartition
 from storage.disk import Space
 from storage.failure import LogDirFailure
-from tests.broker.inprocess import LONG_S, Client, InProcess
+from tests.broker.inprocess import Client, InProcess
 from tests.storage.bad_disk import BROKEN, FULL, BadDisk
 from tests.storage.writing import batch
+from tests.waiting import until
 
 TOPIC = "orders"
 
@@ -39,12 +39,6 @@ class Broker(InProcess):
     async def __aenter__(self) -> Self:
         await super().__aenter__()
         return self
-
-    async def until(self, is_so: Callable[[], bool]) -> None:
-        """Waits until the effects of a failure are done, some of them by threads."""
-        async with asyncio.timeout(LONG_S):
-            while not is_so():  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
 
     def leader(self, partition: int) -> int:
         """Returns the leader as the metadata has it."""
@@ -95,7 +89,7 @@ async def test_a_directory_that_fails_is_offline_and_the_other_serves_on(tmp_pat
             assert await produce(client, partition) == ErrorCode.NONE
         disk.fault = broken("/bad/", "write")
         assert await produce(client, bad) == ErrorCode.KAFKA_STORAGE_ERROR
-        await broker.until(lambda: broker.leader(bad) == NO_LEADER)
+        await until(lambda: broker.leader(bad) == NO_LEADER)
         disk.fault = broken("/bad/")
         assert await produce(client, bad) == ErrorCode.KAFKA_STORAGE_ERROR
         assert (await fetch(client, bad))[0] == ErrorCode.KAFKA_STORAGE_ERROR
@@ -121,7 +115,7 @@ async def test_a_failed_flush_takes_the_directory_offline(tmp_path: Path) -> Non
         bad = broker.partition_in("bad")
         assert await produce(client, bad) == ErrorCode.NONE
         disk.fault = broken("/bad/", "fsync")
-        await broker.until(lambda: broker.server.broker.replicas.is_offline(TopicPartition(TOPIC, bad)))
+        await until(lambda: broker.server.broker.replicas.is_offline(TopicPartition(TOPIC, bad)))
         assert await produce(client, bad) == ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -142,9 +136,7 @@ async def test_a_full_disk_refuses_and_goes_on_when_there_is_room(tmp_path: Path
         assert await fetch(client, 0) == (ErrorCode.NONE, 2 * size)
 
 
-async def test_a_partition_that_there_was_no_room_for_is_opened_when_there_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_partition_that_there_was_no_room_for_is_opened_when_there_is(tmp_path: Path) -> None:
     disk = BadDisk()
     async with Broker(tmp_path, disk) as broker:
         disk.fault = lambda call, path: FULL if call == "open" and TOPIC in path else None
@@ -152,10 +144,10 @@ async def test_a_partition_that_there_was_no_room_for_is_opened_when_there_is(
         client = broker.client()
         assert await produce(client, 0) == ErrorCode.KAFKA_STORAGE_ERROR
         disk.fault = lambda call, path: None
-        monkeypatch.setattr(BadDisk, "space", lambda self, path: Space(1 << 30, 0))
+        disk.measured = Space(1 << 30, 0)
         Housekeeping.check_room(broker.server.housekeeping)
         assert await produce(client, 0) == ErrorCode.KAFKA_STORAGE_ERROR
-        monkeypatch.setattr(BadDisk, "space", lambda self, path: Space(1 << 30, 1 << 29))
+        disk.measured = Space(1 << 30, 1 << 29)
         Housekeeping.check_room(broker.server.housekeeping)
         assert await produce(client, 0) == ErrorCode.NONE
 
@@ -166,7 +158,7 @@ async def test_a_directory_that_vanishes_is_missed_before_anything_is_written_to
         shutil.rmtree(tmp_path / "bad")
         with pytest.raises(LogDirFailure):
             broker.server.broker.logs.look_for_dirs()
-        await broker.until(lambda: len(list(broker.server.broker.logs.online_dirs())) < 2)
+        await until(lambda: len(list(broker.server.broker.logs.online_dirs())) < 2)
         assert [log_dir.path for log_dir in broker.server.broker.logs.online_dirs()] == [str(tmp_path / "good")]
         broker.server.broker.logs.look_for_dirs()
 
@@ -177,7 +169,7 @@ async def test_without_the_directory_of_the_metadata_the_broker_stops(tmp_path: 
         await broker.create_topic(TOPIC, 2)
         disk.fault = broken("/good/", "write")
         assert await produce(broker.client(), broker.partition_in("good")) == ErrorCode.KAFKA_STORAGE_ERROR
-        await broker.until(broker.server._stop.is_set)
+        await until(broker.server._stop.is_set)
         assert broker.server.exit_code == 1
 
 

@@ -1,4 +1,4 @@
-"""Records and checkpoints are on the disk before a client hears of them."""
+"""Tests that records and checkpoints are on the disk before a client gets its answer."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from storage.disk import OsDisk
 from tests.broker.inprocess import Client, InProcess
 from tests.broker.test_disk_failures import TOPIC, Broker, broken, fetch, produce
 from tests.storage.bad_disk import BadDisk
+from tests.waiting import until
 
 T = TypeVar("T")
 
 
 async def delete(client: Client, offset: int) -> tuple[int, int]:
-    """Low watermark and error."""
+    """Returns the low watermark and the error."""
     requested = DeleteRecordsTopic(name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])
     request = DeleteRecordsRequest(topics=[requested], timeout_ms=1000)
     result = (await client.ask(request, 2, DeleteRecordsResponse)).topics[0].partitions[0]
@@ -79,9 +79,7 @@ async def test_a_flush_that_fails_is_the_answer(tmp_path: Path) -> None:
         bad = broker.partition_in("bad")
         disk.fault = broken("/bad/", "fsync")
         assert await produce(broker.client(), bad) == ErrorCode.KAFKA_STORAGE_ERROR
-        await broker.until(
-            lambda: [log_dir.path for log_dir in broker.server.logs.online_dirs()] == [str(tmp_path / "good")]
-        )
+        await until(lambda: [log_dir.path for log_dir in broker.server.logs.online_dirs()] == [str(tmp_path / "good")])
 
 
 async def test_those_who_come_during_a_round_share_the_next() -> None:
@@ -122,7 +120,7 @@ async def test_a_round_that_fails_fails_for_all_it_served() -> None:
 
 
 class EndlessWorkers(Workers):
-    """Work that has not ended by the time of a simulated crash."""
+    """Work that has not ended at the time of a simulated crash."""
 
     def begin(self, work: Callable[[], T]) -> asyncio.Future[T]:
         return asyncio.get_running_loop().create_future()
@@ -142,24 +140,33 @@ def test_a_loop_that_is_discarded_during_a_round_is_silent(monkeypatch: pytest.M
     assert unraisable == []
 
 
-async def test_a_fetch_of_what_is_not_in_memory_waits_in_a_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    disk = BadDisk()
+class ColdDisk(BadDisk):
+    """A disk whose pages are not in memory until a thread has read them ahead."""
+
+    __slots__ = ("in_memory", "threads")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.in_memory, self.threads = Event(), list[str]()
+        self.in_memory.set()
+
+    def is_resident(self, handle: int, offset: int, size_bytes: int) -> bool:
+        return self.in_memory.is_set()
+
+    def read_ahead(self, handle: int, offset: int, size_bytes: int) -> None:
+        self.threads.append(current_thread().name)
+        self.in_memory.set()
+
+
+async def test_a_fetch_of_what_is_not_in_memory_waits_in_a_thread(tmp_path: Path) -> None:
+    disk = ColdDisk()
     async with Broker(tmp_path, disk) as broker:
         await broker.create_topic(TOPIC, 1)
         client = broker.client()
         await produce(client, 0)
         broker.server.broker.replicas.partition(TOPIC, 0).log.roll(0)
-        in_memory, threads = Event(), list[str]()
-
-        def read_ahead(self: OsDisk, handle: int, offset: int, size_bytes: int) -> None:
-            threads.append(current_thread().name)
-            in_memory.set()
-
-        monkeypatch.setattr(OsDisk, "is_resident", lambda self, handle, offset, size: in_memory.is_set())
-        monkeypatch.setattr(OsDisk, "read_ahead", read_ahead)
+        disk.in_memory.clear()
         code, size = await fetch(client, 0)
         assert (code, size > 60) == (ErrorCode.NONE, True)
-        assert threads
-        assert all(name.startswith("requests") for name in threads)
+        assert disk.threads
+        assert all(name.startswith("requests") for name in disk.threads)

@@ -1,4 +1,5 @@
-"""Faults of ours, stage by stage: one fails its own request alone, jobs and deadlines come again, no clock stops."""
+"""Tests bugs of the broker, stage by stage: a bug fails only its own request, jobs and deadlines are repeated, and no
+timer stops."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from tests.broker.inprocess import InProcess
 from tests.broker.share.test_share_fetch import OPTIONS, Fetching
 from tests.broker.test_waiting import Scripted
 from tests.broker.transacting import TOPIC, TransactionalClient, broker_on
+from tests.waiting import until
 
 GUARD_S = 20
 OTHER = "others"
@@ -32,15 +34,9 @@ class Fault(Exception):
     pass
 
 
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(GUARD_S):
-        while not is_so():  # noqa: ASYNC110 (what it waits for tells nobody)
-            await asyncio.sleep(0.005)
-
-
 @pytest.mark.source_only
 async def test_a_parked_request_that_fails_to_end_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of those that wait equally long, and have one timer."""
+    """All of these requests wait equally long, and share a timer."""
     faults: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context["exception"]))
     timeouts = Timeouts(SystemClock())

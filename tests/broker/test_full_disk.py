@@ -1,11 +1,10 @@
-"""A disk that is full: each API in each version is answered, the broker lives, and goes on once there is room."""
+"""Tests a full disk: each API in each version is answered, the broker survives, and continues once there is free
+space."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-
-import pytest
 
 from broker.dispatch.api import Api
 from broker.handlers import APIS, NAMES
@@ -21,10 +20,10 @@ from tests.storage.bad_disk import FULL, BadDisk
 
 
 class FullBroker(ExtremeBroker):
-    """A broker on a disk that can be full, for its records, its metadata and all else."""
+    """A broker on a disk that can be full, for its records, its metadata and everything else."""
 
-    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().__init__(directory, monkeypatch)
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
         self.disk = self.server._disk = BadDisk()
 
     def fill(self) -> None:
@@ -40,7 +39,7 @@ class FullBroker(ExtremeBroker):
 
 
 async def unanswered(broker: FullBroker, api: Api, topic_id: bytes) -> list[str]:
-    """Returns the versions of an API in which a plausible request gets no answer."""
+    """Returns the versions of an API in which a valid request gets no answer."""
     silent = []
     for version in range(api.versions.first, api.versions.last + 1):
         request, client = plausible(api.request, version, topic_id), broker.client()
@@ -55,8 +54,8 @@ async def unanswered(broker: FullBroker, api: Api, topic_id: bytes) -> list[str]
     return silent
 
 
-async def test_each_request_is_answered_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with FullBroker(tmp_path, monkeypatch) as broker:
+async def test_each_request_is_answered_on_a_full_disk(tmp_path: Path) -> None:
+    async with FullBroker(tmp_path) as broker:
         await furnish(broker)
         topic_id = await broker.settle()
         broker.fill()
@@ -72,10 +71,8 @@ async def test_each_request_is_answered_on_a_full_disk(tmp_path: Path, monkeypat
         assert (await produce(broker.client(), TOPIC, batch(b"v"))).error_code == 0
 
 
-async def test_a_topic_is_not_created_on_a_full_disk_and_is_once_there_is_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with FullBroker(tmp_path, monkeypatch) as broker:
+async def test_a_topic_is_not_created_on_a_full_disk_and_is_once_there_is_room(tmp_path: Path) -> None:
+    async with FullBroker(tmp_path) as broker:
         broker.fill()
         for _ in range(2):
             assert await broker.create(TOPIC) == ErrorCode.KAFKA_STORAGE_ERROR

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import struct
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,18 +26,9 @@ from protocol.records.record import Record
 from protocol.types import NO_UUID
 from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
 from tests.clock import ManualClock
-from tests.log_lines import Line, log_lines
+from tests.log_lines import Line
 
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-
-
-@pytest.fixture
-def lines() -> Iterator[list[Line]]:
-    """The lines that the listener and the dispatcher log."""
-    lines: list[Line] = []
-    names = {"broker.network.connection", "broker.dispatch.dispatcher"}
-    with log_lines(lambda line: lines.append(line) if line.logger in names else None):
-        yield lines
 
 
 def numbered(frame: bytes, correlation_id: int) -> bytes:

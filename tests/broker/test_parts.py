@@ -1,4 +1,4 @@
-"""Large requests: a thread decodes them, and they are answered some entries at a time."""
+"""Tests large requests: a thread decodes them, and they are answered part by part."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 from broker.dispatch.api import Entries
 from broker.dispatch.dispatcher import MAX_BYTES_ON_LOOP, Route
 from broker.dispatch.parts import PART_ENTRIES, Answers, RequestPart, parts, size_of
+from broker.request.context import Context
+from broker.workers import MAX_USUAL_BYTES
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -20,6 +22,11 @@ from protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
+)
+from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
 )
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -32,6 +39,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
 )
+from protocol.types import Buffer
 from tests.broker.doors import OPTIONS, furnished
 from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_frame
 from tests.group_requests import fetched_group
@@ -124,7 +132,7 @@ async def test_a_partition_that_two_parts_name_is_refused_once(tmp_path: Path) -
 
 
 async def test_no_full_collection_begins_while_a_large_request_is_at_work(tmp_path: Path) -> None:
-    """It would traverse all of the request's objects, while no client is served."""
+    """It would traverse all objects of the request, while no client is served."""
     async with InProcess(tmp_path) as served:
         client = served.client()
         topics = [topic(f"absent-{number}", 1) for number in range(20 * PART_ENTRIES)]
@@ -189,3 +197,46 @@ async def test_others_are_answered_while_a_thread_decodes_a_large_request(
         assert not client.wire.sent
         go_on.set()
         assert len(await client.frames(1)) == 1
+
+
+async def test_a_large_request_does_not_wait_for_the_largest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on, decode = threading.Event(), Route.decode
+
+    def slow(route: Route, version: int, frame: memoryview, position: int) -> object:
+        if len(frame) > MAX_USUAL_BYTES:
+            go_on.wait(LONG_S)
+        return decode(route, version, frame, position)
+
+    monkeypatch.setattr(Route, "decode", slow)
+    largest = DeleteRecordsRequest(topics=[topic("absent", MAX_USUAL_BYTES // 8)], timeout_ms=1000)
+    large = DeleteRecordsRequest(topics=[topic("absent", MANY)], timeout_ms=1000)
+    async with InProcess(tmp_path) as served:
+        waiting = [served.client() for _ in range(3)]
+        for client in waiting:
+            client.send(request_frame(largest, 2))
+        answer = await served.client().ask(large, 2, DeleteRecordsResponse)
+        assert len(answer.topics[0].partitions) == MANY
+        assert not any(client.wire.sent for client in waiting)
+        go_on.set()
+        for client in waiting:
+            assert len(await client.frames(1)) == 1
+
+
+@pytest.mark.parametrize(("resources", "by_thread"), [(1, False), (40, True)])
+async def test_a_thread_encodes_a_large_answer_to_a_small_request(
+    resources: int, by_thread: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode, threads = Route._frame, set[bool]()
+
+    def encoded(route: Route, context: Context, response: object) -> list[Buffer]:
+        threads.add(threading.current_thread() is not threading.main_thread())
+        return encode(route, context, response)
+
+    async with InProcess(tmp_path) as served:
+        await served.create_topic("t")
+        monkeypatch.setattr(Route, "_frame", encoded)
+        resource = DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None)
+        request = DescribeConfigsRequest(resources=[resource] * resources)
+        answer = await served.client().ask(request, 4, DescribeConfigsResponse)
+        assert len(answer.results) == resources
+        assert threads == {by_thread}

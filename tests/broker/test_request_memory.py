@@ -1,4 +1,5 @@
-"""Memory that clients can have the broker hold of unanswered requests: bounded in all, by address, and in time."""
+"""Tests the memory of unanswered requests that clients can make the broker hold: bounded in total, by address, and in
+time."""
 
 from __future__ import annotations
 
@@ -23,9 +24,8 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 from protocol.records.building import build
 from protocol.records.record import Record
 from tests.broker.inprocess import InProcess, request_frame
-from tests.broker.test_listener import HELLO, Lines, all_frames, correlation_ids, lines, produce_frame, waiting_fetch
-
-__all__ = ["lines"]
+from tests.broker.test_listener import HELLO, all_frames, correlation_ids, produce_frame, waiting_fetch
+from tests.log_lines import Line
 
 MIB = 1 << 20
 LIMIT = 2 * MIB
@@ -36,7 +36,7 @@ OPTIONS = {"socket.request.max.bytes": str(LIMIT), "queued.max.request.bytes": s
 
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[InProcess]:
-    """A broker that holds two megabytes at most, all of them of one address."""
+    """Yields a broker that holds at most two megabytes, all of which one address may use."""
     async with InProcess(tmp_path, {**OPTIONS, "odradek.queued.request.share.per.ip": "1"}) as broker:
         # Records that are looked at by a thread would be held until then.
         await broker.create_topic("t", max_message_bytes=str(LIMIT), odradek_records_check="false")
@@ -48,14 +48,14 @@ def memory_of(served: InProcess) -> RequestMemory:
 
 
 def large_frame(size: int) -> bytes:
-    """A Produce of so many bytes of records."""
+    """Returns a Produce with this number of bytes of records."""
     records = bytes(build([Record(timestamp=1, value=bytes(size))]))
     data = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=records)])
     return request_frame(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[data]), 12)
 
 
 class Sender:
-    """A client that sends a frame as far as it is read from."""
+    """A client that sends a frame as far as the broker reads it."""
 
     def __init__(self, served: InProcess, frame: bytes) -> None:
         self.client = served.client()
@@ -118,7 +118,7 @@ async def test_requests_that_come_whole_are_answered_though_memory_is_short(serv
 
 
 async def test_large_requests_that_came_at_once_are_all_answered_one_after_the_other(served: InProcess) -> None:
-    """All memory is in half frames: one goes on beyond the limit, and lets the next one."""
+    """All memory is used by incomplete frames; one continues beyond the limit, then the next."""
     senders = [Sender(served, large_frame(MIB)) for _ in range(12)]
     for _ in range(3):
         for sender in senders:
@@ -196,7 +196,7 @@ async def test_a_large_request_whose_answer_waits_counts_as_the_objects_that_it_
 
 
 def padded_with_tags(frame: bytes, size: int) -> bytes:
-    """A request with an unknown tag of so many bytes behind its body."""
+    """Returns a request with an unknown tag of this size after its body."""
     tag = b"\x01\x7f" + bytes((size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14)) + bytes(size)
     body = frame[4:-1] + tag
     return struct.pack(">i", len(body)) + body
@@ -212,7 +212,7 @@ def look(served: InProcess, now_ms: int) -> None:
 
 
 async def test_a_frame_that_does_not_come_further_closes_its_connection_with_one_line(
-    served: InProcess, lines: Lines
+    served: InProcess, lines: list[Line]
 ) -> None:
     sender, idle = Sender(served, large_frame(MIB)), served.client()
     sender.send(1024)
@@ -221,7 +221,8 @@ async def test_a_frame_that_does_not_come_further_closes_its_connection_with_one
         look(served, now_ms)
     assert sender.client.wire.aborted
     assert not idle.wire.closing
-    ((event, fields),) = lines
+    (line,) = lines
+    event, fields = line.event, line.fields
     assert event == "connection closed"
     size = len(large_frame(MIB)) - 4
     assert str(fields["reason"]).startswith(f"a request of {size} bytes brought 1020, too few of them within 1000 ms")
@@ -257,7 +258,7 @@ async def test_a_new_frame_has_its_own_time(served: InProcess) -> None:
 
 
 async def test_who_is_not_read_from_is_not_taken_for_slow(served: InProcess) -> None:
-    """It waits for its own answer, and so does the rest of its next request."""
+    """The connection waits for its own answer, and so does the rest of its next request."""
     client = Sender(served, waiting_fetch("t", 60_000) + large_frame(MIB))
     client.send()
     for now_ms in range(0, 5 * TIMEOUT_MS, 250):
@@ -266,7 +267,7 @@ async def test_who_is_not_read_from_is_not_taken_for_slow(served: InProcess) -> 
 
 
 async def test_who_waits_for_room_too_long_is_closed_and_so_is_who_holds_what_others_need(
-    served: InProcess, lines: Lines
+    served: InProcess, lines: list[Line]
 ) -> None:
     holders = [Sender(served, waiting_fetch("t", 60_000) + HELLO_FRAME * 40_000) for _ in range(5)]
     for holder in holders:
@@ -279,12 +280,12 @@ async def test_who_waits_for_room_too_long_is_closed_and_so_is_who_holds_what_ot
     for now_ms in range(0, TIMEOUT_MS + 1, 250):
         look(served, now_ms)
     assert any(holder.client.wire.aborted for holder in holders)
-    assert any("while memory is short" in str(fields["reason"]) for _, fields in lines)
+    assert any("while memory is short" in str(line.fields["reason"]) for line in lines)
     assert not memory_of(served).is_short
     assert not all(holder.client.wire.aborted for holder in holders)  # only as many as it took
 
 
-async def test_a_peer_that_does_not_take_its_last_answer_is_cut_off(served: InProcess, lines: Lines) -> None:
+async def test_a_peer_that_does_not_take_its_last_answer_is_cut_off(served: InProcess, lines: list[Line]) -> None:
     client = served.client()
     client.send(struct.pack(">i", -1))
     assert client.wire.closing
@@ -293,7 +294,7 @@ async def test_a_peer_that_does_not_take_its_last_answer_is_cut_off(served: InPr
         assert not client.wire.aborted
         look(served, now_ms)
     assert client.wire.aborted
-    assert len([event for event, fields in lines if "too" not in str(fields)]) >= 1
+    assert len([line for line in lines if "too" not in str(line.fields)]) >= 1
 
 
 @pytest.mark.parametrize("cut", range(1, len(HELLO_FRAME)))

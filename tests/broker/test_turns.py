@@ -1,11 +1,11 @@
-"""Requests of many entries: others are served meanwhile, and the answers have a bound."""
+"""Tests requests with many entries: other clients are served meanwhile, and the size of answers is limited."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -55,9 +55,10 @@ from protocol.messages.share_group_describe import ShareGroupDescribeRequest
 from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from protocol.schema import identity
 from tests.broker.asking import PRODUCE_VERSION, batch
-from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_frame
+from tests.broker.inprocess import InProcess, decode_response, request_frame
 from tests.clock import ManualClock
 from tests.log_lines import Line, errors
+from tests.waiting import until
 
 COUNT = 20 * ENTRIES
 OPTIONS = {
@@ -72,11 +73,11 @@ PARTITIONS = [*range(COUNT)]
 
 @pytest.fixture(autouse=True)
 def turns_that_end_by_count() -> None:
-    """Here they end by time: by a clock that the tests bring."""
+    """Ends turns by the time of a clock that the tests set."""
 
 
 def many() -> Iterator[tuple[str, object]]:
-    """Requests of many entries, by what they are called."""
+    """Returns requests with many entries, by name."""
     topics = [
         TopicProduceData(name="t", partition_data=[PartitionProduceData(index=i, records=b"") for i in PARTITIONS])
     ]
@@ -156,7 +157,7 @@ async def test_others_are_served_while_a_request_of_many_entries_is_at_work(
 
 
 async def test_all_of_a_large_produce_is_appended_though_its_client_goes(tmp_path: Path) -> None:
-    """With acks=0, its producer may be gone as soon as it has sent."""
+    """With acks=0, the producer may disconnect as soon as it has sent the request."""
     async with InProcess(tmp_path, OPTIONS) as served:
         await served.create_topic("t", partitions=2 * ENTRIES)
         served.server.broker.clock = ManualClock(tick_ms=1)
@@ -167,9 +168,7 @@ async def test_all_of_a_large_produce_is_appended_though_its_client_goes(tmp_pat
         client.connection.connection_lost(None)
         partition = served.server.broker.replicas.partition("t", 2 * ENTRIES - 1)
         assert partition.log_end_offset == 0
-        async with asyncio.timeout(LONG_S):
-            while not partition.log_end_offset:  # noqa: ASYNC110 (nothing tells of it: its client is gone)
-                await asyncio.sleep(0)
+        await until(lambda: partition.log_end_offset)
         assert served.server.broker.replicas.partition("t", 0).log_end_offset == 1
 
 
@@ -216,7 +215,7 @@ async def test_an_answer_has_only_so_many_items(tmp_path: Path, monkeypatch: pyt
         client = served.client()
         resource = DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None)
         client.send(request_frame(DescribeConfigsRequest(resources=[resource] * COUNT), 4))
-        await until_closed(lambda: client.wire.closing)
+        await until(lambda: client.wire.closing)
         assert not client.wire.sent
         assert (await served.client().ask(HELLO, 3, ApiVersionsResponse)).error_code == 0
 
@@ -226,15 +225,9 @@ async def test_an_answer_has_only_so_many_bytes(tmp_path: Path, monkeypatch: pyt
     async with InProcess(tmp_path, OPTIONS) as served:
         client = served.client()
         client.send(request_frame(DescribeGroupsRequest(groups=GROUPS), 5))
-        await until_closed(lambda: client.wire.closing)
+        await until(lambda: client.wire.closing)
         assert not client.wire.sent
         assert (await served.client().ask(HELLO, 3, ApiVersionsResponse)).error_code == 0
-
-
-async def until_closed(is_closed: Callable[[], bool]) -> None:
-    async with asyncio.timeout(LONG_S):
-        while not is_closed():  # noqa: ASYNC110 (a transport tells nobody)
-            await asyncio.sleep(0)
 
 
 def test_a_turn_is_over_after_so_many_requests_or_so_long() -> None:
@@ -265,13 +258,13 @@ async def test_a_message_that_repeats_a_long_text_is_cut(tmp_path: Path) -> None
 
 
 async def test_a_text_that_an_answer_cannot_carry_closes_the_connection(tmp_path: Path, logged: list[Line]) -> None:
-    """Twenty thousand bytes that are no text are read as sixty thousand that are."""
+    """Twenty thousand bytes that are not UTF-8 are decoded to a text of sixty thousand bytes."""
     async with InProcess(tmp_path, OPTIONS) as served:
         client = served.client()
         body = struct.pack(">ih", 1, 20_000) + b"\xff" * 20_000
         header = struct.pack(">hhih", ApiKey.DESCRIBE_GROUPS, 0, 1, -1)
         client.send(struct.pack(">i", len(header) + len(body)) + header + body)
-        await until_closed(lambda: client.wire.closing)
+        await until(lambda: client.wire.closing)
         assert not client.wire.sent
         assert (await served.client().ask(HELLO, 3, ApiVersionsResponse)).error_code == 0
     assert not errors(logged)

@@ -1,8 +1,7 @@
-"""Answers that peers do not take: bounded in all, and what a peer that takes a little at a time is given."""
+"""Tests answers that peers don't read: their memory is bounded, and so is the time of a peer that reads slowly."""
 
 from __future__ import annotations
 
-import asyncio
 import mmap
 from pathlib import Path
 from typing import Any
@@ -17,32 +16,30 @@ from broker.request.log_limiter import LogLimiter
 from protocol.connection import MANY_BUFFERS, SMALL_BYTES, joined
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.types import NO_UUID, Buffer
-from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
-from tests.broker.test_listener import HELLO, Lines, lines, waiting_fetch
-
-__all__ = ["lines"]
+from tests.broker.inprocess import Client, InProcess, request_frame
+from tests.broker.test_listener import HELLO, waiting_fetch
+from tests.log_lines import Line
+from tests.waiting import until
 
 MIB = 1 << 20
 NAMES = 500
 
 
 def answer_of_100_kb(version: int = 9) -> bytes:
-    """A request for it."""
+    """Returns a request for an answer of 100 kB."""
     topics = [MetadataRequestTopic(name=f"{number:0200}", topic_id=NO_UUID) for number in range(NAMES)]
     return request_frame(MetadataRequest(topics=topics, allow_auto_topic_creation=False), version)
 
 
 async def ask_for_100_kb(client: Client) -> None:
-    """Returns once it is answered, or cut off."""
+    """Returns once the request is answered, or the connection is cut off."""
     before_bytes = client.wire.unread_bytes
     client.send(answer_of_100_kb())
-    async with asyncio.timeout(LONG_S):
-        while client.wire.unread_bytes == before_bytes and not client.wire.closing:  # noqa: ASYNC110 (no event tells)
-            await asyncio.sleep(0)
+    await until(lambda: client.wire.unread_bytes != before_bytes or client.wire.closing)
 
 
 def deaf(served: InProcess, more_than: int = WRITE_HIGH_WATER_BYTES) -> Client:
-    """A client whose socket takes nothing."""
+    """Returns a client whose socket accepts no bytes."""
     client = served.client()
 
     def writelines(buffers: Any) -> None:
@@ -55,12 +52,12 @@ def deaf(served: InProcess, more_than: int = WRITE_HIGH_WATER_BYTES) -> Client:
 
 
 def take(client: Client) -> None:
-    """It reads all that there is."""
+    """Reads all available bytes."""
     client.wire.unread_bytes = 0
     client.connection.resume_writing()
 
 
-async def test_answers_that_nobody_takes_are_bounded_over_all_connections(tmp_path: Path, lines: Lines) -> None:
+async def test_answers_that_nobody_takes_are_bounded_over_all_connections(tmp_path: Path, lines: list[Line]) -> None:
     async with InProcess(tmp_path, {"odradek.unread.answers.max.bytes": str(MIB)}) as served:
         unread = served.server.listeners[0].unread
         clients = [deaf(served) for _ in range(30)]
@@ -70,7 +67,7 @@ async def test_answers_that_nobody_takes_are_bounded_over_all_connections(tmp_pa
         cut = [client.wire.aborted for client in clients]
         assert cut == sorted(cut, reverse=True), "who has waited longest goes first"
         assert 0 < cut.count(False) < 12
-        assert "odradek.unread.answers.max.bytes" in str(lines[0][1]["reason"])
+        assert "odradek.unread.answers.max.bytes" in str(lines[0].fields["reason"])
 
 
 async def test_answers_that_are_taken_make_room(tmp_path: Path) -> None:
@@ -99,9 +96,7 @@ async def test_answers_that_come_later_than_their_requests_count_as_well(tmp_pat
         client, unread = deaf(served, more_than=0), served.server.listeners[0].unread
         client.send(waiting_fetch("t", 1))
         assert not unread.held_bytes
-        async with asyncio.timeout(LONG_S):
-            while not unread.held_bytes:  # noqa: ASYNC110 (the loop is the clock)
-                await asyncio.sleep(0)
+        await until(lambda: unread.held_bytes)
         assert unread.held_bytes == client.wire.unread_bytes
 
 
@@ -111,9 +106,7 @@ async def test_answers_to_requests_that_were_kept_count_as_well(tmp_path: Path) 
         client.connection.pause_writing()
         client.send(answer_of_100_kb())
         client.connection.resume_writing()
-        async with asyncio.timeout(LONG_S):
-            while not unread.held_bytes:  # noqa: ASYNC110 (no event tells)
-                await asyncio.sleep(0)
+        await until(lambda: unread.held_bytes)
         assert unread.held_bytes > 100_000
 
 
@@ -123,7 +116,7 @@ def test_records_in_mapped_files_are_not_counted() -> None:
 
 
 class Lonely:
-    """As much of a connection as is asked for here."""
+    """The part of a connection that the limiter needs."""
 
     peer = "one of many"
 

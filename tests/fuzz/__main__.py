@@ -1,7 +1,7 @@
 """Fuzzes a whole broker: `python -m tests.fuzz 0-9 --frames 100000`, or `make fuzz SEEDS=0-9 FRAMES=100000`.
 
-A seed is a run of its own: a broker, a world, a well-behaved client beside it, and so many frames. A seed that fails is
-printed with its reasons, the last frames of the connections that they point at, and the command that replays it.
+A seed is a separate run: a broker, a world, a well-behaved client, and this number of frames. For a seed that fails,
+prints the reasons, the last frames of the suspected connections, and the command that replays it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ def main() -> int:
     parser.add_argument("--alone", action="store_true", help="without the client beside")
     parser.add_argument("--rate", type=float, default=0, help="frames a second, and first as many that behave; 0: all")
     parser.add_argument("--held", action="store_true", help="a callback that holds the loop for 100 ms is a problem")
+    parser.add_argument("--large", action="store_true", help="frames of 20,000 to 200,000 entries, a few at a time")
+    parser.add_argument("--without-rights", action="store_true", help="the frames' client may do nothing")
     options = parser.parse_args()
     frames = corpus.load()
     only = [number for part in options.visits.split(",") if part for number in parse_seeds(part)]
@@ -46,7 +48,7 @@ def main() -> int:
             run = Run(
                 seed, options.frames, here, frames,
                 only=only, beside=not options.alone, command=command, goes_on=options.keep_going,
-                rate=options.rate,
+                rate=options.rate, are_large=options.large, has_rights=not options.without_rights,
             )  # fmt: skip
             outcomes.append(run())
             report(outcomes[-1])

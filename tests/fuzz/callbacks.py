@@ -1,9 +1,12 @@
-"""Measures the longest callback of the event loop during one client's large request: `python -m tests.fuzz.callbacks`.
+"""Measures how long one client's large request stops the event loop: `python -m tests.fuzz.callbacks`.
 
 Each array of each version of each API has as many entries as are asked for, sent to a node or, by `--place controller`,
 to a controller's listener, where requests of brokers name a registered broker, and clients' requests come in Envelopes,
-too. A callback's time is the processor time of
-the loop's thread, so that other work of the machine, and of other threads, doesn't count. No other client waits longer.
+too. All times are processor times, so that other work of the machine doesn't count:
+
+    wait      the longest turn of the loop, in processor time of the whole process: the loop may wait for a thread that
+              keeps the interpreter's lock. No other client waits longer for its turn.
+    callback  the longest callback, in processor time of the loop's thread
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import asyncio
 import tempfile
 import time
 from asyncio.events import Handle
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -31,6 +34,7 @@ from protocol.api_key import ApiKey
 from protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from protocol.schema import Versions
 from storage.disk import OsDisk
 from storage.meta_properties import MetaProperties, write_meta_properties
 from tests.broker.doors import EVE, OPTIONS, furnished
@@ -51,15 +55,23 @@ CONTROLLER_OPTIONS: Final = {
     "super.users": "User:admin; User:ANONYMOUS",
 }
 RIGHTS: Final = {"with": Principal("User", "admin"), "without": EVE}
+VERSIONS: Final[Mapping[str, Callable[[Versions], Iterable[int]]]] = {
+    "newest": lambda versions: (versions.last,),
+    "ends": lambda versions: dict.fromkeys(versions),
+    "all": lambda versions: range(versions.first, versions.last + 1),
+}
+"""The versions of an API that are measured: the newest, the oldest and the newest, or all."""
 
 
 class Stopwatch:
-    """Measures the callbacks of event loops in this thread."""
+    """Measures the callbacks of event loops in this thread, and the turns of a loop."""
 
     def __init__(self) -> None:
         self._run: Callable[[Handle], None] = Handle._run
-        self._began_s = 0.0
-        self.longest_s = self.total_s = 0.0
+        self._began_s = self._turn_began_s = 0.0
+        self._next_turn: Handle | None = None
+        """The end of the current turn; None unless turns are measured."""
+        self.wait_s = self.callback_s = 0.0
 
     @contextmanager
     def running(self) -> Iterator[Stopwatch]:
@@ -70,20 +82,33 @@ class Stopwatch:
             Handle._run = self._run  # type: ignore[method-assign, assignment]
 
     def start(self) -> None:
-        """Forgets what was measured, and what the current callback did before."""
-        self.longest_s = self.total_s = 0.0
-        self._began_s = time.thread_time()
+        """Discards the measurements so far, including the current callback's time."""
+        if self._next_turn is not None:
+            self._next_turn.cancel()
+        self.wait_s = self.callback_s = 0.0
+        self._began_s, self._turn_began_s = time.thread_time(), time.process_time()
+        self._turn()
 
-    def lap(self) -> None:
-        """Ends the current callback."""
-        took_s = time.thread_time() - self._began_s
-        self.longest_s = max(self.longest_s, took_s)
-        self.total_s += took_s
+    def stop(self) -> None:
+        """Ends the current callback and turn."""
+        assert self._next_turn is not None
+        self._next_turn.cancel()
+        self._lap()
+        self.wait_s = max(self.wait_s, time.process_time() - self._turn_began_s)
+
+    def _turn(self) -> None:
+        """Ends a turn of the loop, and begins the next: the loop never waits, except for threads."""
+        now_s = time.process_time()
+        self.wait_s, self._turn_began_s = max(self.wait_s, now_s - self._turn_began_s), now_s
+        self._next_turn = asyncio.get_running_loop().call_soon(self._turn)
+
+    def _lap(self) -> None:
+        self.callback_s = max(self.callback_s, time.thread_time() - self._began_s)
 
     def _measure(self, handle: Handle) -> None:
         self._began_s = time.thread_time()
         self._run(handle)
-        self.lap()
+        self._lap()
 
 
 class Place(NamedTuple):
@@ -92,19 +117,19 @@ class Place(NamedTuple):
     client: Callable[[], Client]
     topic_id: bytes
     fill: Callable[[Any], Any]
-    """Fills in what only the server knows."""
+    """Fills in values that only the server knows."""
 
 
 @asynccontextmanager
 async def node(folder: Path) -> AsyncIterator[Place]:
-    """A broker with its own controller."""
+    """Yields a broker with its own controller."""
     async with InProcess(folder, OPTIONS) as served:
         yield Place(served.client, await furnished(served), lambda request: request)
 
 
 @asynccontextmanager
 async def controller(folder: Path) -> AsyncIterator[Place]:
-    """A controller with one broker, which leads the partitions of a topic."""
+    """Yields a controller with one broker, which leads the partitions of a topic."""
     write_meta_properties(OsDisk(), str(folder), MetaProperties("the-cluster", 100, b"directory-of-100"))
     server = ControllerServer(BrokerConfig.parse({**CONTROLLER_OPTIONS, "log.dirs": str(folder)}), asyncio.Event())
     await server.start()
@@ -131,7 +156,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.callbacks", description=__doc__)
     parser.add_argument("--entries", default="20000", help="entries of each array: 20000,100000,200000")
     parser.add_argument("--api", default="", help="only these: FETCH,METADATA")
-    parser.add_argument("--all-versions", action="store_true", help="older versions of each API, too")
+    parser.add_argument("--versions", choices=VERSIONS, default="newest", help="of each request")
     parser.add_argument("--rights", choices=[*RIGHTS, "both"], default="both", help="of the client that asks for much")
     parser.add_argument("--place", choices=PLACES, default="node", help="the server of the requests")
     options = parser.parse_args()
@@ -141,20 +166,19 @@ def main() -> None:
     apis, place = PLACES[options.place]
     forwarded = [row.key for row in APIS if row.answered_by is CONTROLLER] if options.place == "controller" else ()
     wanted = [api for api in apis if not only or api.key.name in only]
-    requests = [*requests_of(wanted, forwarded, all_versions=options.all_versions)]
-    print(" longest    total  request")
+    requests = [*requests_of(wanted, forwarded, VERSIONS[options.versions])]
+    print("    wait callback  request")
     for name, principal in rights.items():
         with tempfile.TemporaryDirectory() as folder:
             asyncio.run(measure(place(Path(folder)), requests, counts, name, principal))
 
 
 def requests_of(
-    apis: Iterable[Api], forwarded: Collection[ApiKey], *, all_versions: bool
+    apis: Iterable[Api], forwarded: Collection[ApiKey], versions: Callable[[Versions], Iterable[int]]
 ) -> Iterator[tuple[Many, bool]]:
-    """Yields the requests of the newest version of each API, or of all; with True those that also come in Envelopes."""
+    """Yields the requests of some versions of each API; the flag is True for requests that also come in Envelopes."""
     for api in apis:
-        first, last = api.versions
-        for version in range(first if all_versions else last, last + 1):
+        for version in versions(api.versions):
             for many in requests_of_many(api.request, version):
                 yield many, False
                 if api.key in forwarded:
@@ -183,11 +207,11 @@ async def measure(
                     client.send(frame)
                     async with asyncio.timeout(LONG_S):
                         await client.wire.answered.wait()
-                    stopwatch.lap()
+                    stopwatch.stop()
                     client.connection.connection_lost(None)
                     if count != 1:  # the first request compiles codecs
                         name = f"{'Envelope of ' * is_forwarded}{many} {count} entries, {rights} rights"
-                        print(f"{stopwatch.longest_s:8.3f} {stopwatch.total_s:8.3f}  {name}", flush=True)
+                        print(f"{stopwatch.wait_s:8.3f} {stopwatch.callback_s:8.3f}  {name}", flush=True)
 
 
 if __name__ == "__main__":

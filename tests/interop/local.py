@@ -1,16 +1,16 @@
-"""A real `odradek cluster`: its processes, by the lines in which it says what it does."""
+"""A real `odradek cluster`: its processes, according to its log lines."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.interop.brokers import Odradek
 from tests.interop.processes import Server
+from tests.waiting import wait_until
 
 READY_TIMEOUT_S = 60
 SOON_S = 60
@@ -35,13 +35,13 @@ class LocalCluster(Server):
         self.bootstrap = self.launch(self.command(), r"^ready (\S+:\d+)$", READY_TIMEOUT_S)[1]
 
     def events(self) -> Iterator[dict[str, object]]:
-        """The lines of the supervisor's own."""
+        """Returns the lines of the supervisor itself."""
         for line in self.tail(1 << 24).splitlines():
             if line.startswith("{"):
                 yield json.loads(line)
 
     def pids(self) -> dict[str, int]:
-        """The newest process of each name."""
+        """Returns the newest process of each name."""
         started = [event for event in self.events() if event["event"] == "process started"]
         return {str(event["process"]): int(str(event["pid"])) for event in started}
 
@@ -49,10 +49,7 @@ class LocalCluster(Server):
         """Kills one of the processes, and waits until another is ready in its place."""
         ready = self._times_ready(name)
         os.kill(self.pids()[name], signal.SIGKILL)
-        deadline = time.monotonic() + SOON_S
-        while self._times_ready(name) == ready:
-            assert time.monotonic() < deadline, f"{name} did not come back\n{self.tail()}"
-            time.sleep(0.05)  # a program that writes to its log wakes nobody: it can only be read again
+        wait_until(lambda: self._times_ready(name) > ready, lambda: f"{name} did not come back\n{self.tail()}")
 
     def _times_ready(self, name: str) -> int:
         return sum(event["event"] == "process is ready again" and event["process"] == name for event in self.events())

@@ -7,7 +7,6 @@ import itertools
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from confluent_kafka import Producer
 from tests.interop import jvm, node
 from tests.interop.brokers import Broker
 from tests.interop.processes import ROOT
+from tests.waiting import wait_until
 
 WAIT_S = 60
 PARTITIONS = 4
@@ -157,15 +157,6 @@ class Member:
                 self.kill()
                 raise AssertionError(f"{self.name} did not end") from None
         self._reader.join()
-
-
-def wait_until(condition: Callable[[], bool], what: Callable[[], object], timeout_s: float = WAIT_S) -> None:
-    """Look until it is so; `what` tells how far it came."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout_s} s: {what()}")
-        time.sleep(0.02)  # what is looked at is another process: it can only be looked at again
 
 
 def shared_out(members: Sequence[Member], partitions: int) -> bool:

@@ -6,8 +6,7 @@ from __future__ import annotations
 import re
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from tests.interop.load import RECONNECT
 from tests.interop.network import Network
 from tests.interop.processes import free_port
 from tests.interop.quorum import CONTROLLER_ID, ONE_OF_EACH
+from tests.waiting import eventually
 
 SOON_S = 180
 SESSION_MS = 6_000
@@ -46,14 +46,6 @@ OF_THREE = {
 
 CALM: dict[str, Any] = {"broker__session__timeout__ms": "20000", "replica__lag__time__max__ms": "15000"}
 """Settings of a cluster in which hardly anybody dies: a node that is late on a busy machine is not taken for dead."""
-
-
-def eventually(look: Callable[[], object], expected: object, within_s: float = SOON_S) -> None:
-    """Waits for what brokers agree on among themselves, and tell no client of."""
-    deadline = time.monotonic() + within_s
-    while (seen := look()) != expected:
-        assert time.monotonic() < deadline, f"{str(seen)[:1000]} is not {str(expected)[:1000]}"
-        time.sleep(0.2)  # brokers tell no client when they agree
 
 
 class Cluster:

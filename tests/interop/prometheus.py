@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.interop.processes import ROOT, Server, free_port, run
+from tests.waiting import wait_until
 
 MONITORING = ROOT / "docker" / "monitoring"
 READY_WITHIN_S = 60
@@ -103,10 +103,7 @@ class Prometheus(Server):
 
     def wait_for(self, is_so: Callable[[], object], what: str, within_s: float = SOON_S) -> None:
         """Waits for what comes by a scrape, which tells nobody."""
-        deadline = time.monotonic() + within_s
-        while not is_so():
-            assert time.monotonic() < deadline, f"{what}; firing: {sorted(self.firing())}"
-            time.sleep(0.25)
+        wait_until(is_so, lambda: f"{what}; firing: {sorted(self.firing())}", within_s=within_s, pause_s=0.25)
 
     def scraped(self, count: int) -> None:
         """Waits until each target has been scraped so often since the start."""

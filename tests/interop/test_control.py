@@ -1,11 +1,10 @@
-"""Stock clients beside a broker that is told to fail and to let time pass."""
+"""Tests stock clients with a broker that injects faults and advances its time."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from kafka import KafkaConsumer, KafkaProducer
 
 from tests.interop.brokers import Odradek
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.odradek_only
 
@@ -80,12 +80,6 @@ def control(started: Odradek) -> Iterator[Control]:
     control.ask("DELETE", "/v1/faults")
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not condition():
-        assert time.monotonic() < deadline, "did not come to pass"
-
-
 def producer(control: Control, **options: object) -> Producer:
     names = {name.replace("_", "."): value for name, value in options.items()}
     return Producer({"bootstrap.servers": control.bootstrap, "linger.ms": 0, **names})
@@ -111,7 +105,7 @@ def consumed(client: Consumer, count: int) -> list[bytes]:
             values.append(message.value() or b"")
         return len(values) >= count
 
-    wait_for(has_all)
+    wait_until(has_all)
     return values
 
 
@@ -178,7 +172,7 @@ def test_a_consumer_joins_again_once_its_session_has_ended(control: Control, top
         members = control.ask("GET", f"/v1/groups/{group}")["members"]
         return [before["member_id"]] != [member["member_id"] for member in members] != []
 
-    wait_for(is_back)
+    wait_until(is_back)
     reader.close()
 
 
@@ -207,7 +201,7 @@ def test_a_transaction_that_takes_too_long_is_aborted(control: Control, topic: s
     client.produce(topic, b"forgotten")
     client.flush(WITHIN_S)
     control.advance(120_000)
-    wait_for(lambda: control.ask("GET", f"/v1/records?topic={topic}")["partitions"][0]["last_stable_offset"] == 2)
+    wait_until(lambda: control.ask("GET", f"/v1/records?topic={topic}")["partitions"][0]["last_stable_offset"] == 2)
     assert control.values(topic, "read_committed") == []
     with pytest.raises(KafkaException):
         client.commit_transaction(WITHIN_S)
@@ -233,7 +227,7 @@ def test_a_broker_stops_while_answers_hang_and_others_have_no_control(tmp_path: 
     control.fault(api="Metadata", drop=True)
     client = producer(control)
     client.produce("t", b"never")
-    wait_for(lambda: control.fired("1") > 0)
+    wait_until(lambda: control.fired("1") > 0)
     assert broker.stop() == 0
     plain = Odradek(tmp_path / "plain")
     plain.start()

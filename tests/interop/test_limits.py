@@ -6,7 +6,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from tests.interop.conformance.peers import Peer
 from tests.interop.conformance.producing import request as produce_request
 from tests.interop.conformance.records import records
 from tests.interop.conftest import Start
+from tests.waiting import wait_until
 from tests.wire import request_frame
 
 MIB = 1024 * 1024
@@ -85,15 +86,6 @@ def is_closed(client: socket.socket) -> bool:
         return True
 
 
-def eventually(is_so: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + WAIT_S
-    while not is_so():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 def fetch_frame(topic: str, max_bytes: int, version: int = FETCH_VERSION) -> bytes:
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=max_bytes)
     topics = [FetchTopic(topic=topic, partitions=[partition])]
@@ -132,7 +124,7 @@ def test_answers_that_nobody_takes_are_not_all_memory(start_odradek: Start) -> N
             stack.enter_context(connect(odradek, 4096)).sendall(requests)
             assert is_served(odradek)
         assert "odradek.unread.answers.max.bytes" in lines_with(odradek, "its peer has not read")[0]
-        assert eventually(lambda: private_bytes(odradek) - before < 80 * MIB)  # 136 without a bound
+        wait_until(lambda: private_bytes(odradek) - before < 80 * MIB)  # 136 without a bound
     assert is_served(odradek)
 
 
@@ -200,7 +192,7 @@ def test_half_frames_have_a_bounded_memory_and_time(start_odradek: Start) -> Non
             assert is_closed(client)
     assert is_served(odradek)
     assert len(lines_with(odradek, "(odradek.request.stall.timeout.ms)")) == LINES_OF_ADDRESS
-    assert eventually(lambda: private_bytes(odradek) - before < 16 * MIB)
+    wait_until(lambda: private_bytes(odradek) - before < 16 * MIB)
 
 
 def test_clients_that_go_in_the_middle_of_anything(odradek: Odradek) -> None:
@@ -272,7 +264,7 @@ def test_garbage_closes_its_own_connection_with_one_line(odradek: Odradek) -> No
 
 def lines_with(broker: Odradek, text: str) -> list[str]:
     """The lines of the log with the text, once there is one."""
-    assert eventually(lambda: text in broker.log.read_text())
+    wait_until(lambda: text in broker.log.read_text())
     return [line for line in broker.log.read_text().splitlines() if text in line]
 
 
@@ -344,7 +336,7 @@ def test_connections_beyond_an_address_s_limit_are_closed(start_odradek: Start) 
             client.sendall(HELLO)
             return not is_closed(client)
 
-    assert eventually(is_let_in)
+    wait_until(is_let_in)
     second.close()
 
 

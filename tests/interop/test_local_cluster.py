@@ -1,4 +1,4 @@
-"""`odradek cluster` with stock clients: processes die under load, and nothing that was acknowledged is lost."""
+"""Tests `odradek cluster` with stock clients: processes die under load, and no acknowledged record is lost."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.interop.consumed import offset_of, value_of
 from tests.interop.load import RECONNECT, Writer
 from tests.interop.local import SOON_S, LocalCluster
 from tests.interop.processes import run
+from tests.waiting import eventually, wait_until
 
 PARTITIONS = 3
 NAMES = ("controller", "broker-1", "broker-2", "broker-3")
@@ -52,18 +53,16 @@ def make_topic(cluster: LocalCluster, topic: str) -> None:
 def wait_for_replicas(cluster: LocalCluster, topic: str) -> None:
     """Returns once all replicas of the topic are in sync."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **RECONNECT})
-    deadline = time.monotonic() + SOON_S
-    while True:
+
+    def in_sync() -> dict[int, list[int]]:
         partitions = admin.list_topics(topic, timeout=SOON_S).topics[topic].partitions
-        isrs = {partition: sorted(state.isrs) for partition, state in partitions.items()}
-        if all(isr == [1, 2, 3] for isr in isrs.values()) and len(isrs) == PARTITIONS:
-            return
-        assert time.monotonic() < deadline, f"in sync are {isrs}"
-        time.sleep(0.1)  # brokers tell no client when they agree
+        return {partition: sorted(state.isrs) for partition, state in partitions.items()}
+
+    eventually(in_sync, {partition: [1, 2, 3] for partition in range(PARTITIONS)})
 
 
 def write(bootstrap: str, topic: str, numbers: Sequence[int]) -> None:
-    """Writes the numbers to the topic's first partition, which need be on one broker only."""
+    """Writes the numbers to the topic's first partition, which may have a single replica."""
     producer = Producer({"bootstrap.servers": bootstrap, "acks": 1, **RECONNECT})
     for number in numbers:
         producer.produce(topic, str(number), partition=0)
@@ -71,8 +70,8 @@ def write(bootstrap: str, topic: str, numbers: Sequence[int]) -> None:
 
 
 def watermarks(bootstrap: str, partition: TopicPartition, deadline: float) -> tuple[int, int]:
-    """The partition's first and next offset, once it has a leader. A client of librdkafka that has seen it without one
-    asks its cache about it, for minutes, so each attempt is another's."""
+    """Returns the partition's first and next offset, once it has a leader. A librdkafka client that has seen the
+    partition without a leader uses its cache for minutes, so each attempt needs a new client."""
     while True:
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", **RECONNECT})
         try:
@@ -86,7 +85,7 @@ def watermarks(bootstrap: str, partition: TopicPartition, deadline: float) -> tu
 
 
 def stored(bootstrap: str, topic: str, partition: int) -> dict[int, int]:
-    """The numbers in a partition, by their offsets."""
+    """Returns the numbers in a partition, by offset."""
     deadline = time.monotonic() + SOON_S
     low, high = watermarks(bootstrap, TopicPartition(topic, partition), deadline)
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", **RECONNECT})
@@ -102,8 +101,8 @@ def stored(bootstrap: str, topic: str, partition: int) -> dict[int, int]:
 
 
 def kill_under_load(cluster: LocalCluster, topic: str, names: Sequence[str]) -> None:
-    """Kills the processes one after the other while records are written to each partition, acknowledged by all in sync;
-    what was acknowledged is there."""
+    """Kills the processes one after the other while records are written to each partition with acks=all; checks that
+    acknowledged records exist."""
     make_topic(cluster, topic)
     wait_for_replicas(cluster, topic)
     writers = [
@@ -140,7 +139,7 @@ def test_processes_are_killed_again_and_again(
 
 
 def is_alive(pid: int) -> bool:
-    """True unless the process is gone, or only waits for its parent to see that."""
+    """True unless the process is gone, or only waits for its parent to notice its end."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -161,10 +160,7 @@ def test_data_and_ids_last_over_restarts_and_brokers_are_added(two_brokers: Loca
     assert stored(cluster.bootstrap, topic, 0) == {0: 0, 1: 1, 2: 2}
     pids = cluster.pids()
     cluster.kill9()
-    deadline = time.monotonic() + SOON_S
-    while any(map(is_alive, pids.values())):
-        assert time.monotonic() < deadline, f"orphans of {pids}"
-        time.sleep(0.02)  # the kernel ends them, and tells only their parent
+    wait_until(lambda: not any(map(is_alive, pids.values())), lambda: f"orphans of {pids}")
     cluster.start()
     assert stored(cluster.bootstrap, topic, 0) == {0: 0, 1: 1, 2: 2}
     cluster.brokers = 2

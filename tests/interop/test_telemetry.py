@@ -1,11 +1,10 @@
-"""Unmodified clients push their metrics once a subscription asks for them (KIP-714): librdkafka's and Java's."""
+"""Tests that unmodified clients push the metrics that a subscription requests (KIP-714): librdkafka and Java."""
 
 from __future__ import annotations
 
 import threading
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from tests.interop import jvm
 from tests.interop.brokers import Odradek
 from tests.interop.processes import free_port, run
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.odradek_only
 
@@ -45,7 +45,7 @@ class Collector:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def clients(self) -> set[str]:
-        """Returns the client ids of what was received, as the broker adds them."""
+        """Returns the client ids of the received metrics, which the broker adds."""
         return {
             attribute.value.string_value
             for request in list(self.received)
@@ -83,13 +83,6 @@ def broker(tmp_path: Path, collector: Collector, metrics_address: str) -> Iterat
     broker.forget()
 
 
-def wait_for(is_so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not is_so():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
-
-
 def test_clients_as_they_are_push_to_all_receivers(broker: Odradek, collector: Collector, metrics_address: str) -> None:
     arguments = ("--alter", "--name", "all", "--metrics", "*", "--interval", "500")
     jvm.tool("kafka-client-metrics", "--bootstrap-server", broker.bootstrap, *arguments)
@@ -108,8 +101,8 @@ def test_clients_as_they_are_push_to_all_receivers(broker: Odradek, collector: C
         return [line for line in scrape().splitlines() if line.startswith("clients_") and f'"{client_id}"' in line]
 
     names = {"of-librdkafka", "of-java"}
-    wait_for(lambda: collector.clients() >= names, f"the collector has {collector.clients()}")
-    wait_for(lambda: bool(series("of-librdkafka")), "librdkafka's metrics are in /metrics")
+    wait_until(lambda: collector.clients() >= names, lambda: f"the collector has {collector.clients()}")
+    wait_until(lambda: series("of-librdkafka"), lambda: "librdkafka's metrics are not in /metrics")
     assert any("clients_org_apache_kafka_producer_record_queue_time_avg" in line for line in series("of-java"))
     read = run(["kcat", "-b", broker.bootstrap, "-C", "-t", TOPIC, "-e", "-f", "%h\\n"]).stdout.decode()
     assert all(f"client_id={name}," in read for name in names)

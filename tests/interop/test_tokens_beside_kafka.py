@@ -35,6 +35,7 @@ from tests.interop.authenticating import (
     write_keys,
 )
 from tests.interop.processes import run
+from tests.waiting import eventually, wait_until
 from tests.wire import WireClient
 
 pytestmark = [pytest.mark.odradek_only, pytest.mark.security]
@@ -227,16 +228,13 @@ def transcript(bootstrap: str) -> list[str]:
     answers = [first, second, alice.create("admins", kind="Group"), alice.create(owner=("User", "alice"))]
     gone = alice.create()
     key = bytes(first.hmac)
-    end = time.monotonic() + PATIENCE_S
-    while len(alice.describe(everybody=True).tokens) < 3 and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_until(lambda: len(alice.describe(everybody=True).tokens) >= 3)
     answers += [
         alice.renew(key), bob.renew(key, 60_000), bob.renew(key, 1 << 62), alice.renew(bytes(second.hmac)),
         alice.renew(b"nothing"), alice.expire(b"", -1), alice.expire(bytes(second.hmac), -1), bob.expire(key, 60_000),
         alice.expire(bytes(gone.hmac), -1),
     ]  # fmt: skip
-    while len(alice.describe(everybody=True).tokens) > 2 and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_until(lambda: len(alice.describe(everybody=True).tokens) <= 2)
     answers += [alice.renew(bytes(gone.hmac)), bob.describe("bob"), alice.describe(), alice.describe("nobody")]
     lines = [plain(answer, begun_ms) for answer in answers]
     ordered = sorted(plain(one, begun_ms) for one in alice.describe(everybody=True).tokens)
@@ -302,10 +300,8 @@ class TokenTool:
 
     def wait_for(self, count: int) -> None:
         """Waits until carol has so many tokens: the metadata that a broker reads may be behind its controller's."""
-        carol, end = Asking(self.bootstrap, "carol"), time.monotonic() + PATIENCE_S
-        while len(carol.describe("carol").tokens) != count:
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        carol = Asking(self.bootstrap, "carol")
+        eventually(lambda: len(carol.describe("carol").tokens), count)
 
 
 def life_of_a_token(tool: TokenTool) -> list[list[str]]:

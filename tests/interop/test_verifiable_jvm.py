@@ -1,5 +1,5 @@
-"""Apache Kafka's own verifiable tools, in a mixed cluster whose nodes are killed: what the one was acknowledged, the
-other has read."""
+"""Tests Apache Kafka's own verifiable tools in a mixed cluster whose nodes are killed: all acknowledged records are
+read."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 
 from tests.interop.either_node import Make
 from tests.interop.faults import Faults, summary
-from tests.interop.mixture import Cluster, eventually
+from tests.interop.mixture import Cluster
 from tests.interop.verifiable import VerifiableConsumer, VerifiableProducer
+from tests.waiting import eventually
 
 TOPIC = "verified"
 THREE = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]

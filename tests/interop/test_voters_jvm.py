@@ -1,10 +1,9 @@
-"""Apache Kafka's own voters are added and removed through an Odradek broker, which finds each next leader (KIP-853)."""
+"""Tests that voters of Apache Kafka are added and removed through an Odradek broker, which finds each new leader
+(KIP-853)."""
 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from tests.interop.jvm import tool
 from tests.interop.processes import free_port
 from tests.interop.quorum import CONTROLLER_ID, ApacheNode, Quorum
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -20,7 +20,7 @@ SOON_S = 60
 
 
 class Voters:
-    """The quorum's voters, asked for and changed through one broker."""
+    """The quorum's voters, described and changed through one broker."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -30,7 +30,7 @@ class Voters:
         return tool("kafka-metadata-quorum", "--bootstrap-server", self._bootstrap, *given, *words)
 
     def add(self, controller: ApacheNode) -> None:
-        """Adds a controller that runs, as an observer by now."""
+        """Adds a running controller, which is an observer until then."""
         self._ask("add-controller", config=controller.data.with_name(f"{controller.data.name}.properties"))
 
     def remove(self, node_id: int, directory_id: str) -> str:
@@ -48,15 +48,8 @@ class Voters:
         return {int(one.split()[0]): one.split()[1] for one in described if one.split()[-1] in ("Leader", "Follower")}
 
 
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SOON_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)  # an election tells nobody when it is over
-
-
 def a_second_controller(quorum: Quorum, folder: Path) -> ApacheNode:
-    """A controller that has no vote yet."""
+    """Starts a controller that isn't a voter yet."""
     listening = {"listeners": f"CONTROLLER://127.0.0.1:{free_port()}"}
     settings = {**quorum.joining, "process.roles": "controller", "node.id": str(SECOND_ID), **listening}
     return ApacheNode(folder / "second", settings, "--no-initial-controllers")
@@ -76,7 +69,7 @@ def test_the_first_controller_makes_way_for_another(tmp_path: Path, topic: str) 
         first_and_second = voters.with_directories()
         assert set(first_and_second) == {CONTROLLER_ID, SECOND_ID}
         voters.remove(CONTROLLER_ID, first_and_second[CONTROLLER_ID])
-        eventually(lambda: voters.leader_id == SECOND_ID)
+        eventually(lambda: voters.leader_id, SECOND_ID)
         assert set(voters.with_directories()) == {SECOND_ID}
         quorum.controller.stop()
         create = ("--create", "--topic", topic, "--replication-factor", "1")

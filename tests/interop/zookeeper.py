@@ -19,6 +19,7 @@ from bench.jars import resolve
 from tests.interop.brokers import Odradek
 from tests.interop.jvm import HERE, compiled_against, java
 from tests.interop.processes import Server, free_port, run
+from tests.waiting import wait_until
 
 OLDEST, NEWEST = "3.6.4", "3.9.3"
 TICK_MS = 500
@@ -245,10 +246,7 @@ class OldKafka(Server):
 
 def until(condition: Callable[[], object], servers: Iterable[Server] = (), patience_s: float = SOON_S) -> None:
     """Waits for what others do with znodes and logs, of which nobody is told."""
-    deadline = time.monotonic() + patience_s
-    while not condition():
-        assert time.monotonic() < deadline, "\n".join(server.tail(4_000) for server in servers)
-        time.sleep(0.05)  # the znodes of others are looked at, not waited for
+    wait_until(condition, lambda: "\n".join(server.tail(4_000) for server in servers), within_s=patience_s)
 
 
 def facing(connect: str, **options: str) -> dict[str, str]:

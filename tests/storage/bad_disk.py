@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Sequence
 
-from storage.disk import Buffer, OsDisk
+from storage.disk import Buffer, OsDisk, Space
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 BROKEN = OSError(errno.EIO, "Input/output error")
@@ -14,13 +14,15 @@ BROKEN = OSError(errno.EIO, "Input/output error")
 class BadDisk(OsDisk):
     """A disk on which calls fail when a rule says so: (call, path) -> the error, or None."""
 
-    __slots__ = ("fault", "paths", "room")
+    __slots__ = ("fault", "measured", "paths", "room")
 
     def __init__(self) -> None:
         super().__init__()
         self.fault: Callable[[str, str], OSError | None] = lambda call, path: None
         self.room: int | None = None
         """Bytes that can still be written before it is full."""
+        self.measured: Space | None = None
+        """The space that it says it has; None for the machine's."""
         self.paths: dict[int, str] = {}
 
     def _check(self, call: str, path: str) -> None:
@@ -52,6 +54,13 @@ class BadDisk(OsDisk):
     def fsync(self, handle: int) -> None:
         self._check("fsync", self.paths[handle])
         super().fsync(handle)
+
+    def fdatasync(self, handle: int) -> None:
+        self._check("fsync", self.paths[handle])
+        super().fdatasync(handle)
+
+    def space(self, path: str) -> Space:
+        return super().space(path) if self.measured is None else self.measured
 
     def rename(self, source: str, target: str) -> None:
         self._check("rename", source)

@@ -1,4 +1,4 @@
-"""Reading a log: which batches a fetch gets, and that what it got stays as it was."""
+"""Tests reads of a log: the batches that a fetch gets, which later changes of the log don't affect."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def log(tmp_path: Path) -> Log:
 
 
 def fill(log: Log, count: int, size: int = 50) -> list[str]:
-    """Batches of two records each."""
+    """Appends batches of two records each."""
     written = [f"{n:0{size}d}" for n in range(2 * count)]
     for first, second in zip(written[::2], written[1::2], strict=True):
         write(log, first, second)
@@ -193,14 +193,26 @@ def test_only_so_many_segments_stay_mapped(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) - before <= 3 * 2
 
 
+class Unloading(OsDisk):
+    """A disk that knows how many bytes were unloaded."""
+
+    __slots__ = ("unloaded",)
+
+    def __init__(self, files: OpenFiles) -> None:
+        super().__init__(files)
+        self.unloaded: list[int] = []
+
+    def unload(self, mapping: memoryview) -> None:
+        self.unloaded.append(len(mapping))
+
+
 def test_pages_that_were_read_do_not_stay_this_process_s_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = open_log(tmp_path / "orders-0", disk=OsDisk(OpenFiles(loaded_bytes=1_000)))
+    disk = Unloading(OpenFiles(loaded_bytes=1_000))
+    log = open_log(tmp_path / "orders-0", disk=disk)
     monkeypatch.setattr(segment_module, "REMAP_BYTES", 0)
-    unloaded: list[int] = []
-    monkeypatch.setattr(OsDisk, "unload", lambda disk, mapping: unloaded.append(len(mapping)))
     written = fill(log, 10)
     log.roll(NOW_MS)
     assert values(read_all(log)) == written
-    assert unloaded
+    assert disk.unloaded

@@ -29,13 +29,17 @@ from coordinator.cluster.partitions.change import DIRECTORIES_SINCE
 from coordinator.cluster.partitions.changes import Departure, PartitionChanges, eligible, in_sync
 from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError
+from protocol.lazy import lazy
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from protocol.metadata_records.nodes import UnregisterBrokerRecord
 from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import uuid_to_text
 
 if TYPE_CHECKING:
+    from protocol.messages import unregister_broker as messages
     from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+else:  # with the first request
+    messages = lazy("protocol.messages.unregister_broker")
 
 IN_USE = (
     "Another broker is registered with that broker id. If the broker was recently restarted this should self-resolve "
@@ -144,7 +148,8 @@ def _check_directories(image: Image, request: BrokerRegistrationRequest) -> None
 
 
 def _check_features(image: Image, features: dict[str, FeatureRange]) -> None:
-    """Raises KafkaError if the broker doesn't support a finalized feature. Checks the features that it names first."""
+    """Raises KafkaError if the broker doesn't support a finalized feature. First checks the features that the broker
+    registers."""
     finalized = {**image.features, KRAFT_VERSION: image.kraft_version}
     for name, supported in features.items():
         _check_feature(name, finalized.get(name, 0), supported)
@@ -199,7 +204,5 @@ def unregister_broker(
     records: list[MetadataRecord] = [*changes.updates(in_sync(image, broker_id), departure)]
     records += changes.updates(eligible(image, broker_id), departure)
     records.append(UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch))
-    from protocol.messages.unregister_broker import UnregisterBrokerResponse  # a start does not need it
-
-    response = UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message=None)
+    response = messages.UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message=None)
     return Decided(records, response, (Unregistered(broker_id),))

@@ -40,19 +40,23 @@ class TokenBucket:
 
     def tokens(self, rate: float, now_ms: int) -> float:
         """Returns the number of tokens, at a rate of tokens per second; negative if the bucket is overdrawn."""
-        self._tokens = min(rate * self._burst_s, self._tokens + rate * (now_ms - self._updated_ms) / 1000)
-        self._updated_ms = now_ms
-        return self._tokens
+        return min(rate * self._burst_s, self._tokens + rate * (now_ms - self._updated_ms) / 1000)
+
+    def fill(self, rate: float, now_ms: int) -> None:
+        """Adds the tokens since the last call. Called for each request, because its successor may have another rate."""
+        self.take(0, rate, now_ms)
 
     def take(self, tokens: float, rate: float, now_ms: int) -> None:
         """Takes tokens, even if the bucket has fewer."""
         self._tokens = self.tokens(rate, now_ms) - tokens
+        self._updated_ms = now_ms
 
 
 class MutationQuota:
-    """The quota of one request, which takes tokens from a bucket."""
+    """The quota of one request. A decision on the request makes charges, which take tokens from the bucket once the
+    decision is carried out."""
 
-    __slots__ = ("_bucket", "_is_strict", "_now_ms", "_rate", "_wait_ms")
+    __slots__ = ("_bucket", "_now_ms", "_rate", "_wait_ms", "is_strict")
 
     def __init__(self, bucket: TokenBucket, rate: float, now_ms: int, *, is_strict: bool) -> None:
         """A strict quota rejects changes while the bucket is overdrawn. A permissive quota only makes the client wait,
@@ -61,26 +65,50 @@ class MutationQuota:
         self._bucket = bucket
         self._rate = rate
         self._now_ms = now_ms
-        self._is_strict = is_strict
+        self.is_strict = is_strict
         self._wait_ms = 0
 
-    def charge(self, partitions: int) -> None:
-        """Takes a token for each partition of a topic. Raises KafkaError(THROTTLING_QUOTA_EXCEEDED), and takes none, if
-        the quota is strict and its bucket is overdrawn.
-        """
-        if self._is_strict and self._note_wait():
-            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
-        self._bucket.take(partitions, self._rate, self._now_ms)
-        if not self._is_strict:
-            self._note_wait()
+    @property
+    def tokens(self) -> float:
+        """The number of tokens in the bucket."""
+        return self._bucket.tokens(self._rate, self._now_ms)
 
-    def _note_wait(self) -> bool:
-        """Returns True if the bucket is overdrawn, and records how long the client must wait."""
-        tokens = self._bucket.tokens(self._rate, self._now_ms)
-        if tokens < 0:
-            self._wait_ms = round(min(-tokens / self._rate * 1000, MAX_WAIT_MS))
-        return tokens < 0
+    def take(self, tokens: int, *, waits: bool) -> None:
+        """Takes tokens from the bucket. If the client `waits`, it is throttled until the bucket is not overdrawn."""
+        self._bucket.take(tokens, self._rate, self._now_ms)
+        left = self.tokens
+        if waits and left < 0:
+            self._wait_ms = round(min(-left / self._rate * 1000, MAX_WAIT_MS))
 
     def throttle_ms(self, now_ms: int) -> int:
         """Returns the client's throttle time from now on, after its request is complete."""
         return max(0, self._wait_ms - (now_ms - self._now_ms))
+
+
+class Charges:
+    """The charges of one decision, which are an effect of it: deciding again has the same result."""
+
+    __slots__ = ("_partitions", "_quota", "_tokens", "_waits")
+
+    def __init__(self, quota: MutationQuota) -> None:
+        self._quota = quota
+        self._tokens = quota.tokens
+        self._partitions = 0
+        self._waits = False
+        """True if the client is throttled while the bucket is overdrawn."""
+
+    def charge(self, partitions: int) -> None:
+        """Charges a token for each partition of a topic. Raises KafkaError(THROTTLING_QUOTA_EXCEEDED), and charges
+        none, if the quota is strict and its bucket is overdrawn.
+        """
+        is_strict = self._quota.is_strict
+        if is_strict and self._tokens < 0:
+            self._waits = True
+            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        self._tokens -= partitions
+        self._partitions += partitions
+        self._waits = self._waits or not is_strict
+
+    def carry_out(self, _sessions: object, _offset: int) -> None:
+        """Takes the tokens from the bucket (`decided.SessionEffect`)."""
+        self._quota.take(self._partitions, waits=self._waits)

@@ -6,12 +6,17 @@ Source: org.apache.kafka.security.DelegationTokenManager.createHmac, DelegationT
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from protocol.lazy import lazy
 from protocol.metadata_records.security import DelegationTokenRecord
+
+if TYPE_CHECKING:
+    import hmac
+else:  # with the first token: it imports a megabyte
+    hmac = lazy("hmac")
 
 DIGEST: Final = "sha512"
 
@@ -29,8 +34,8 @@ class DelegationTokens:
         self._records = dict(records or {})
         self._secret_key = ""
         self._ids: dict[bytes, str] | None = None
-        """The ids by the keys that `_secret_key` makes, from the first look-up of a key on. The time of a look-up tells
-        nothing about the keys: Python hashes bytes with a secret of the process."""
+        """The ids by the keys that `_secret_key` makes, computed at the first look-up of a key. The time of a look-up
+        reveals nothing about the keys, because Python hashes bytes with a secret of the process."""
 
     def __iter__(self) -> Iterator[DelegationTokenRecord]:
         """Yields all tokens, expired tokens too, in the order in which they were created."""

@@ -1,4 +1,4 @@
-"""A Fetch of many partitions is served in turns: the event loop serves other connections between them."""
+"""Tests a Fetch of many partitions, which is served in turns: other connections are served between them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 from tests.broker.asking import batch
 from tests.broker.call_counter import CallCounter
 from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_frame
+from tests.waiting import until
 
 FETCH = 1
 MANY = 2 * MANY_PARTITIONS
@@ -24,12 +25,12 @@ LONG_MS = 30_000
 
 @pytest.fixture(autouse=True)
 def turns_that_end_by_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here each turn ends at once, so that no test depends on the machine's speed."""
+    """Ends each turn at once, so that the tests don't depend on the machine's speed."""
     monkeypatch.setattr(turns, "_TURN_NS", 0)
 
 
 def fetch_of_many(wait_ms: int, session_id: int = 0, session_epoch: int = -1) -> FetchRequest:
-    """Returns the fetch of a partition that exists, and of many that don't."""
+    """Returns the fetch of a partition that exists, and of many that don't exist."""
     partitions = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000) for index in range(MANY)]
     return FetchRequest(
         max_wait_ms=wait_ms, min_bytes=1, session_id=session_id, session_epoch=session_epoch,
@@ -66,9 +67,7 @@ async def test_a_fetch_of_many_partitions_waits_for_records(version: int, tmp_pa
         consumer, producer = broker.client(), broker.client()
         consumer.send(request_frame(fetch_of_many(LONG_MS), version))
         (partition,) = broker.server.broker.replicas
-        async with asyncio.timeout(LONG_S):
-            while not partition.waiters:  # noqa: ASYNC110 (the loop is the clock)
-                await asyncio.sleep(0)
+        await until(lambda: partition.waiters)
         assert not consumer.wire.sent
         data = PartitionProduceData(index=0, records=batch(b"a"))
         topic = TopicProduceData(name="t", partition_data=[data])
@@ -99,7 +98,5 @@ async def test_a_client_that_leaves_frees_its_session(tmp_path: Path) -> None:
         client.send(request_frame(fetch_of_many(LONG_MS, opened.session_id, 1), 12))
         client.connection.connection_lost(None)
         (session,) = broker.server.broker.fetches.sessions.sessions.values()
-        async with asyncio.timeout(LONG_S):
-            while session.is_at_work:  # noqa: ASYNC110 (the loop is the clock)
-                await asyncio.sleep(0)
+        await until(lambda: not session.is_at_work)
         assert not (await other.ask(fetch_of_many(0, opened.session_id, 2), 12, FetchResponse)).error_code

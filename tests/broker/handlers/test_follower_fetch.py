@@ -1,4 +1,4 @@
-"""Fetches of followers: they read to the log's end, and the leader knows by them how far they are."""
+"""Tests followers' fetches: they read to the log's end, and the leader learns their progress."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from tests.broker.asking import batch, fetch, fetch_request, produce_request
 from tests.broker.following import FOLLOWER, follow
 from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
 from tests.clock import RunningClock
+from tests.waiting import until
 
 FETCH, DELETE_RECORDS = 1, 21
 BY_NAME, WITH_REPLICA_STATE = 12, 17
@@ -185,8 +186,7 @@ async def test_records_are_deleted_once_the_live_followers_have_deleted_them(
     await followed(client, 1)
     deleting = broker.client()
     deleting.send(request_frame(deletion(LONG_MS), DELETE_RECORDS_VERSION))
-    while not partition.append_waiters:  # noqa: ASYNC110 (a thread writes the checkpoint first)
-        await asyncio.sleep(0.001)
+    await until(lambda: partition.append_waiters)
     assert not deleting.wire.sent
     await followed(client, 1, log_start_offset=1)
     (frame,) = await deleting.frames(1)

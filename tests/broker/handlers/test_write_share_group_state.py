@@ -1,10 +1,10 @@
-"""WriteShareGroupState: the most state batches of a partition."""
+"""Tests the maximum number of state batches of a partition in WriteShareGroupState."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from broker.handlers.write_share_group_state import MAX_STATE_BATCHES
+from broker.share.state_operations import MAX_STATE_BATCHES
 from protocol.errors import ErrorCode
 from protocol.messages.write_share_group_state import (
     PartitionData,

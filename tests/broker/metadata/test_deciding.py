@@ -1,4 +1,4 @@
-"""Long decisions: a thread makes them, and other decisions wait until they are made."""
+"""Tests long decisions: a thread makes them, and other decisions wait until then."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from protocol.messages.broker_registration import BrokerRegistrationResponse
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -32,6 +33,7 @@ from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_frame
 from tests.broker.metadata.harness import MetadataHarness
 from tests.coordinator.cluster import given
+from tests.waiting import until
 
 MANY = MAX_ENTRIES_ON_LOOP + 1
 TOPIC = 2
@@ -40,7 +42,7 @@ SESSION_MS = ClusterOptions().broker_session_timeout_ms
 
 
 def absent_topics() -> IncrementalAlterConfigsRequest:
-    """A request that takes a long decision."""
+    """Returns a request that needs a long decision."""
     config = AlterableConfig(name="retention.ms", config_operation=0, value="1000")
     resources = [
         AlterConfigsResource(resource_type=TOPIC, resource_name=f"absent-{number}", configs=[config])
@@ -198,9 +200,7 @@ async def test_a_heartbeat_counts_from_its_arrival_and_not_from_its_decision(
         await asyncio.sleep(0)
         clock.ring()
     go_on.set()
-    async with asyncio.timeout(LONG_S):
-        while controller._long_decisions.is_busy:  # type: ignore[attr-defined]  # noqa: ASYNC110
-            await asyncio.sleep(0)
+    await until(lambda: not controller._long_decisions.is_busy)  # type: ignore[attr-defined]
     clock.time_ms += BUSY_WAIT_MS
     clock.ring()  # before those that waited have their turn
     await long
@@ -210,7 +210,7 @@ async def test_a_heartbeat_counts_from_its_arrival_and_not_from_its_decision(
 
 
 async def test_a_thread_applies_the_records_of_a_long_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The event loop applies them once, when they are committed, to the image that all see."""
+    """The event loop applies them once, after the commit, to the image that all modules see."""
     applied, apply = Counter[bool](), Image.apply
 
     def counted(image: Image, record: MetadataRecord) -> Change | None:
@@ -228,3 +228,70 @@ async def test_a_thread_applies_the_records_of_a_long_decision(tmp_path: Path, m
         assert {topic.error_code for topic in answer.topics} == {ErrorCode.NONE}
         records = 2 * MANY
         assert applied == {True: records, False: records}
+
+
+async def test_other_requests_wait_for_one_long_decision_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = MetadataHarness(tmp_path)
+    metadata = harness.open()
+    go_on, check, order = threading.Event(), ConfigRules.check, list[str]()
+    monkeypatch.setattr(ConfigRules, "check", lambda *arguments: (go_on.wait(LONG_S), check(*arguments))[1])
+
+    async def ask(name: str, request: object, response: type[object]) -> None:
+        await metadata.controller.submit(request, response)
+        order.append(name)
+
+    creation = CreateTopicsRequest(topics=[given.creatable("t", 1, 1)], timeout_ms=1000)
+    async with asyncio.timeout(LONG_S), asyncio.TaskGroup() as group:
+        for number in range(3):
+            group.create_task(ask(f"long {number}", absent_topics(), IncrementalAlterConfigsResponse))
+        await asyncio.sleep(0)
+        group.create_task(ask("other", creation, CreateTopicsResponse))
+        await asyncio.sleep(0)
+        assert order == []
+        go_on.set()
+    assert order == ["long 0", "other", "long 1", "long 2"]
+    await metadata.cluster.stop()
+
+
+async def test_a_broker_is_fenced_in_time_while_one_long_decision_follows_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = MetadataHarness(tmp_path)
+    metadata, clock = harness.open(), harness.clock
+    image, controller = metadata.image, metadata.controller
+    registration = given.registration(OTHER, cluster_id=image.cluster_id, log_dirs=[b"directory-two---"])
+    await controller.submit(registration, BrokerRegistrationResponse)
+    await controller.submit(given.heartbeat(image, OTHER), BrokerHeartbeatResponse)
+    go_on, check = threading.Event(), ConfigRules.check
+    monkeypatch.setattr(ConfigRules, "check", lambda *arguments: (go_on.wait(LONG_S), check(*arguments))[1])
+    fenced: list[bool] = []
+
+    async def ask() -> None:
+        await controller.submit(absent_topics(), IncrementalAlterConfigsResponse)
+        fenced.append(image.brokers[OTHER].fenced)
+
+    async with asyncio.timeout(LONG_S), asyncio.TaskGroup() as group:
+        for _ in range(2):
+            group.create_task(ask())
+        await asyncio.sleep(0)
+        clock.time_ms += SESSION_MS + 1
+        clock.ring()  # the controller is busy
+        go_on.set()
+    assert fenced == [False, True]
+    await metadata.cluster.stop()
+
+
+def test_few_filters_of_access_control_entries_are_long_because_each_is_compared_with_every_entry() -> None:
+    entry_filter = DeleteAclsFilter(
+        resource_type_filter=1,
+        resource_name_filter=None,
+        pattern_type_filter=1,
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    )
+    assert not is_long(DeleteAclsRequest(filters=[entry_filter] * 5))
+    assert is_long(DeleteAclsRequest(filters=[entry_filter] * 6))

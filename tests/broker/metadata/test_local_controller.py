@@ -1,4 +1,4 @@
-"""A cluster's metadata over restarts, clean and unclean, and over failing disks."""
+"""Tests a cluster's metadata over restarts, clean and unclean, and with failing disks."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from protocol.types import TopicPartition
 from storage.checkpoint import read_partition_metadata
 from tests.broker.metadata.harness import ENDPOINTS, MetadataHarness
 from tests.coordinator.cluster.given import creatable
+from tests.storage.bad_disk import BadDisk, fails
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -29,7 +30,7 @@ async def create(cluster: Metadata, name: str, partitions: int = 1) -> CreateTop
 
 
 def state(image: Image) -> dict[str, object]:
-    """All that a restart must bring back; brokers register anew each time."""
+    """Returns the state that a restart must restore; brokers register again each time."""
     topics = {topic.name: (topic.topic_id, {**topic.partitions}) for topic in image.topics()}
     configs = {resource: dict(image.configs(resource)) for resource in image.configured()}
     return {"topics": topics, "configs": configs, "features": image.features, "producers": image.producer_ids}
@@ -126,14 +127,6 @@ async def test_an_answer_waits_until_its_records_are_on_the_device(tmp_path: Pat
     assert {answer.topics[0].error_code for answer in await asyncio.gather(*others)} == {ErrorCode.NONE}
 
 
-def break_flushes(harness: MetadataHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(handle: int) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(harness.disk.__class__, "fsync", lambda self, handle: broken(handle))
-    monkeypatch.setattr(harness.disk.__class__, "fdatasync", lambda self, handle: broken(handle))
-
-
 async def test_a_committed_record_that_cannot_be_applied_ends_it(tmp_path: Path) -> None:
     harness = MetadataHarness(tmp_path)
     cluster = harness.open()
@@ -150,15 +143,16 @@ async def test_a_committed_record_that_cannot_be_applied_ends_it(tmp_path: Path)
     assert refused.value.code is ErrorCode.NOT_CONTROLLER
 
 
-async def test_a_failed_flush_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    harness = MetadataHarness(tmp_path)
+async def test_a_failed_flush_ends_it(tmp_path: Path) -> None:
+    disk = BadDisk()
+    harness = MetadataHarness(tmp_path, disk=disk)
     cluster = harness.open()
-    break_flushes(harness, monkeypatch)
+    disk.fault = fails("fsync")
     with pytest.raises(KafkaError) as caught:
         await create(cluster, "orders")
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert [error.code for error in harness.failures] == [ErrorCode.KAFKA_STORAGE_ERROR]
-    monkeypatch.undo()
+    disk.fault = lambda call, path: None
     with pytest.raises(KafkaError) as caught:
         await create(cluster, "orders")
     assert caught.value.code is ErrorCode.NOT_CONTROLLER

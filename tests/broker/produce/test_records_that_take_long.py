@@ -1,8 +1,7 @@
-"""Records that take long to look at: what their connection, and others, see of it."""
+"""Tests records that take long to validate: the effect on their connection and on others."""
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from protocol.api_key import ApiKey
 from protocol.messages.produce import ProduceResponse
 from tests.broker.inprocess import Client, InProcess, parse_by, request_frame
 from tests.broker.produce.test_wire import LIE, LONG, batch, request
+from tests.waiting import until
 
 VERSION = 13
 
@@ -26,9 +26,7 @@ def ends(broker: InProcess) -> list[int]:
 
 
 async def end_reached(broker: InProcess, offset: int) -> None:
-    async with asyncio.timeout(60):
-        while max(ends(broker)) < offset:  # noqa: ASYNC110 (the loop is the clock)
-            await asyncio.sleep(0)
+    await until(lambda: max(ends(broker)) >= offset)
 
 
 @pytest.mark.usefixtures("way")

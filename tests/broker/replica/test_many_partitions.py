@@ -34,8 +34,9 @@ from protocol.messages.produce import ProduceResponse
 from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import NO_UUID
 from tests.broker.asking import batch, fetch, produce, produce_request
-from tests.broker.inprocess import LONG_S, Client, InProcess, decode_response, request_frame
+from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
 from tests.clock import ManualClock
+from tests.waiting import until
 
 MANY = 40
 LAST = MANY - 1
@@ -75,9 +76,7 @@ class Slowly(InProcess):
 
     async def half_made(self, topic: str = "t") -> None:
         """Returns when there are some of the topic's partitions, and some are not there."""
-        async with asyncio.timeout(LONG_S):
-            while len(self.replicas.topic(topic)) < MANY // 4:  # noqa: ASYNC110 (the loop is the clock)
-                await asyncio.sleep(0)
+        await until(lambda: len(self.replicas.topic(topic)) >= MANY // 4)
         assert len(self.replicas.topic(topic)) < MANY // 2
 
 

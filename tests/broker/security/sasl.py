@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import struct
 from pathlib import Path
 
+from broker.clock import Clock
 from programs.run.server import Server
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from protocol.metadata_records.security import UserScramCredentialRecord
 from protocol.sasl.plain import plain_message
 from protocol.sasl.scram_client import ScramClient
-from tests.broker.inprocess import LONG_S, Client, InProcess
+from tests.broker.inprocess import Client, InProcess
+from tests.waiting import until
 
 PLAIN_USERS = (
     'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret" user_bob="bob-secret";'
@@ -29,11 +30,10 @@ OPEN, CLOSED = 0, 1
 """The listeners, by their index."""
 
 
-def served(directory: Path, **options: str) -> InProcess:
+def served(directory: Path, clock: Clock | None = None, /, **options: str) -> InProcess:
     """A broker with both listeners; `options` by attribute names."""
     given = {name.replace("_", "."): value for name, value in options.items()}
-    broker = InProcess(directory, {**OPTIONS, **given})
-    return broker
+    return InProcess(directory, {**OPTIONS, **given}, clock)
 
 
 def add_user(server: Server, name: str, password: str, iterations: int = 4096) -> None:
@@ -80,6 +80,4 @@ def raw(message: bytes) -> bytes:
 
 async def closing(client: Client) -> None:
     """Returns once the broker has closed the connection."""
-    async with asyncio.timeout(LONG_S):
-        while not client.wire.closing:  # noqa: ASYNC110 (the loop is the clock)
-            await asyncio.sleep(0)
+    await until(lambda: client.wire.closing)

@@ -1,4 +1,5 @@
-"""A connection before it has authenticated, while it does, after it failed, and when it does so again."""
+"""Tests a connection before it has authenticated, while it authenticates, after a failure, and when it
+reauthenticates."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from protocol.sasl.plain import plain_message
 from tests.broker.asking import batch, produce_request
 from tests.broker.doors import doors
 from tests.broker.extremes import plausible
-from tests.broker.inprocess import InProcess, request_frame
+from tests.broker.inprocess import LONG_S, InProcess, request_frame
 from tests.broker.security.sasl import (
     CLOSED,
     OPEN,
@@ -36,6 +37,7 @@ from tests.broker.security.sasl import (
     served,
     stranger,
 )
+from tests.clock import RunningClock
 
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 ALL_TOPICS = MetadataRequest(topics=None)
@@ -243,11 +245,12 @@ async def test_who_renews_a_session_is_a_stranger_until_it_has(tmp_path: Path) -
 
 
 async def test_a_session_that_has_ended_answers_nothing_but_a_handshake(tmp_path: Path) -> None:
-    async with served(tmp_path, connections_max_reauth_ms="1") as broker:
+    clock = RunningClock()
+    async with served(tmp_path, clock, connections_max_reauth_ms=str(LONG_S * 1000)) as broker:
         late, renewing = stranger(broker), stranger(broker)
         for client in (late, renewing):
             await log_in(client)
-        await asyncio.sleep(0.01)
+        clock.ahead_ms = LONG_S * 1000
         late.send(request_frame(ALL_TOPICS, 12))
         assert (late.wire.closing, bytes(late.wire.sent)) == (True, b"")
         assert (await log_in(renewing)).error_code == 0

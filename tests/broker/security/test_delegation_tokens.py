@@ -1,4 +1,5 @@
-"""Delegation tokens: who may ask for them, over which connections, and what who shows one may do."""
+"""Tests delegation tokens: which clients may request them, over which connections, and the permissions of a client that
+uses one."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from protocol.sasl.scram_client import ScramClient
 from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
 from tests.broker.security.sasl import authenticate, handshake, log_in, served, stranger
+from tests.clock import RunningClock
 
 NOT_ALLOWED = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 SECRET = {"delegation_token_secret_key": "the secret"}
@@ -55,7 +57,7 @@ async def renewed(client: Client, key: bytes) -> int:
 async def show(
     client: Client, token_id: str, key: bytes, mechanism: str = "SCRAM-SHA-256", extension: str = "tokenauth=true"
 ) -> SaslAuthenticateResponse:
-    """Authenticates by a token."""
+    """Authenticates with a token."""
     await handshake(client, mechanism)
     exchange = ScramClient(mechanism, token_id, base64.b64encode(key).decode(), "nonce")
     exchange._bare += f",{extension}"
@@ -138,14 +140,15 @@ async def test_a_wrong_key_an_id_that_there_is_not_and_a_token_that_ended_are_re
 
 
 async def test_a_session_ends_with_its_token(tmp_path: Path) -> None:
-    async with served(tmp_path, **SECRET, delegation_token_expiry_time_ms="300") as broker:
+    clock, life_ms = RunningClock(), 2 * LONG_S * 1000
+    async with served(tmp_path, clock, **SECRET, delegation_token_expiry_time_ms=str(life_ms)) as broker:
         token = await made(await of_alice(broker))
         client = stranger(broker)
-        assert (await show(client, token.token_id, token.hmac)).session_lifetime_ms in range(1, 301)
-        async with asyncio.timeout(LONG_S):
-            while not client.wire.closing:
-                client.send(request_frame(MetadataRequest(topics=None), 12))
-                await asyncio.sleep(0.02)
+        assert (await show(client, token.token_id, token.hmac)).session_lifetime_ms in range(1, life_ms + 1)
+        assert (await client.ask(MetadataRequest(topics=None), 12, MetadataResponse)).brokers
+        clock.ahead_ms = life_ms
+        client.send(request_frame(MetadataRequest(topics=None), 12))
+        assert (client.wire.closing, bytes(client.wire.sent)) == (True, b"")
 
 
 async def test_expired_tokens_are_removed(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Who is refused hangs up first, or has a moment: so that it reads why, whatever it does meanwhile."""
+"""Tests the lingering close: a rejected client closes first, or has some time, so that it reads the reason in any
+case."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from tests.broker.inprocess import Client, InProcess, request_frame
 from tests.broker.security.certificates import Authority, client_context
 from tests.broker.security.sasl import CLOSED, closing, handshake, log_in, served, stranger
 from tests.log_lines import log_lines
+from tests.waiting import until
 
 LONG_S = 30
 
@@ -29,7 +31,7 @@ def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
 
 @pytest.fixture
 def reasons() -> Iterator[list[str]]:
-    """The reasons of the lines of connections that were closed."""
+    """Returns the reasons in the log lines about closed connections."""
     reasons: list[str] = []
     with log_lines(lambda line: reasons.append(line.fields["reason"]) if line.level == "warning" else None):
         yield reasons
@@ -68,7 +70,7 @@ async def test_who_does_not_is_closed_after_a_moment(tmp_path: Path, reasons: li
 
 
 async def test_who_does_not_even_read_is_cut_off(tmp_path: Path) -> None:
-    """Nobody counts it any more: it would keep a descriptor until connections.max.idle.ms."""
+    """Such a connection is no longer counted, and would keep a descriptor until connections.max.idle.ms."""
     async with served(tmp_path) as broker:
         client = await rejected_client(broker)
         client.wire.unread_bytes = 1
@@ -106,9 +108,7 @@ async def test_an_alert_is_read_though_bytes_came_meanwhile(tmp_path: Path, monk
         raw = socket.create_connection(("127.0.0.1", broker.server.advertised[0].port), timeout=LONG_S)
         silent = await asyncio.to_thread(context.wrap_socket, raw, server_hostname="localhost")
         (listener,) = broker.server.listeners
-        async with asyncio.timeout(LONG_S):
-            while not all(one.is_ending for one in listener.connections):  # noqa: ASYNC110
-                await asyncio.sleep(0.001)
+        await until(lambda: all(one.is_ending for one in listener.connections))
         for _ in range(2):  # over a closed connection the first would bring a reset, and the second fail
             silent.sendall(b"a request")
         with pytest.raises(ssl.SSLError, match="unknown ca"):

@@ -31,7 +31,7 @@ ALL_TOPICS = MetadataRequest(topics=None)
 FAILED = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
-def served(directory: Path, clock: Clock | None = None, **options: str) -> InProcess:
+def served(directory: Path, clock: Clock | None = None, /, **options: str) -> InProcess:
     """A broker whose issuer's keys are in a file; options by attribute names."""
     keys = directory / "keys.json"
     keys.write_bytes(jwks(jwk(ec_key(), "one")))

@@ -1,4 +1,4 @@
-"""The dead-letter queue: what is written of records that a share group gives up, and that it survives a restart."""
+"""Tests the dead-letter queue: the letters of records that a share group can't deliver, also after a restart."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from protocol.records.building import build
 from protocol.records.record import Record, read_records
 from tests.broker.inprocess import InProcess
 from tests.broker.share.test_share_fetch import GROUP, OPTIONS, Fetching, acquired, eventually
+from tests.waiting import until
 
 UP, SAFE = 1, 2
 TOPIC_RESOURCE, GROUP_RESOURCE = 2, 32
@@ -39,14 +40,14 @@ DLQ_OPTIONS = {
 
 
 async def enable(fetching: Fetching, level: int = 2) -> None:
-    """share.version, on which dead-letter queues depend."""
+    """Sets share.version, on which dead-letter queues depend."""
     update = FeatureUpdateKey(feature="share.version", max_version_level=level, upgrade_type=UP if level > 1 else SAFE)
     response = await fetching.client.ask(UpdateFeaturesRequest(feature_updates=[update]), 1, UpdateFeaturesResponse)
     assert response.error_code == 0, response
 
 
 async def begin(broker: InProcess) -> Fetching:
-    """A group with a queue, in a cluster that has them."""
+    """Creates a group with a queue, in a cluster that supports queues."""
     fetching = await Fetching.begin(broker)
     await enable(fetching)
     await configure(fetching, errors_deadletterqueue_topic_name=QUEUE)
@@ -58,7 +59,7 @@ async def configure(fetching: Fetching, kind: int = GROUP_RESOURCE, resource: st
 
 
 async def alter(fetching: Fetching, kind: int, resource: str, options: Mapping[str, str]) -> int:
-    """Options by attribute names; the error's code."""
+    """Sets options by attribute names; returns the error code."""
     configs = [
         AlterableConfig(name=name.replace("_", "."), config_operation=SET, value=value)
         for name, value in options.items()
@@ -85,11 +86,9 @@ def headers_of(record: Record) -> dict[str, str]:
 
 
 async def settled(fetching: Fetching, offset: int) -> None:
-    """The share partition has come to this start offset."""
+    """Returns once the share partition has this start offset."""
     hosted = fetching.broker.server.broker.share_groups.hosted(GROUP, _named(fetching))
-    async with asyncio.timeout(10):
-        while hosted.machine.start_offset < offset:  # noqa: ASYNC110 (the log is what is waited for)
-            await asyncio.sleep(0.01)
+    await until(lambda: hosted.machine.start_offset >= offset)
 
 
 def _named(fetching: Fetching):  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""Persisters as a share group's members notice them: fenced, failing, forgetful, or tidied up."""
+"""Tests persisters from the view of a share group's members: fenced, failing, without memory, or pruned."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRes
 from protocol.messages.share_acknowledge import ShareAcknowledgeResponse
 from tests.broker.inprocess import InProcess
 from tests.broker.share.test_share_fetch import GROUP, OPTIONS, Fetching, acquired, eventually, run
+from tests.waiting import until
 
 FORGETFUL = {"group.share.persister.class.name": "org.apache.kafka.server.share.persister.NoOpStatePersister"}
 
@@ -145,9 +146,7 @@ def test_the_state_topic_keeps_no_more_than_it_needs(directory: Path) -> None:
             for offset in range(10):
                 assert code(await fetching.acknowledge(epoch + offset, (offset, offset, 1))) == ErrorCode.NONE
             log = broker.server.broker.replicas.partition("__share_group_state", 0)
-            async with asyncio.timeout(10):
-                while log.log_start_offset == 0:  # noqa: ASYNC110 (the log is what is waited for)
-                    await asyncio.sleep(0.01)
+            await until(lambda: log.log_start_offset != 0)
             assert log.high_watermark - log.log_start_offset <= 4
             topic_id = fetching.topic_id
         async with InProcess(directory, tidy) as broker:

@@ -1,4 +1,4 @@
-"""Records that wait for their time or their key: what is read of them, and how a whole broker delivers them."""
+"""Tests records that are held back by their time or key: how they are scanned, and how a whole broker delivers them."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ from tests.broker.share.test_share_fetch import (
     eventually,
 )
 from tests.coordinator.share_partition.given import share_partition, states
+from tests.waiting import until
 
 NOW_MS = 1_000_000
 DAY_MS = 86_400_000
@@ -280,7 +281,7 @@ def test_a_rejected_record_frees_its_key_while_its_dead_letter_is_still_to_be_wr
 
 
 class Engine:
-    """A share partition whose records are scanned by hand."""
+    """A share partition whose records the test scans."""
 
     now_ms = staticmethod(now_ms)
 
@@ -317,14 +318,12 @@ def test_what_is_read_in_a_thread_is_taken_in_unless_all_is_different_by_then() 
         data = build(keyed(*"ab" * 400))
         engine.scan(data)
         assert engine.scanner.fetch_offset("m1") is None
-        while not engine.woken:  # noqa: ASYNC110 (a thread is waited for)
-            await asyncio.sleep(0.001)
+        await until(lambda: engine.woken)
         assert engine.scanner.fetch_offset("m1") == 0
         assert engine.partition.end_offset == 799
         engine.scan(build(keyed(*"ab" * 400), base_offset=800))
         engine.scanner.configure(GroupConfig.parse({"odradek.share.delivery.delay.header": HEADER}))
-        while engine.woken < 2:  # noqa: ASYNC110 (a thread is waited for)
-            await asyncio.sleep(0.001)
+        await until(lambda: engine.woken == 2)
         assert engine.partition.end_offset == 799
         engine.scanner.stop()
 

@@ -1,4 +1,4 @@
-"""The table of decisions: each is pure, so that it may be made again."""
+"""Tests the table of decisions: each is a pure function, so it can be repeated."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.controller import Asker
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.decisions import DECISIONS, DecisionState, decide
+from coordinator.cluster.duties import Duties
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import TokenRules
 from coordinator.cluster.requester import Requester
+from coordinator.cluster.security.mutation_quota import MutationQuota, TokenBucket
 from coordinator.cluster.security.token_keys import token_key
 from protocol.api_key import ApiKey
 from protocol.errors import KafkaError
@@ -70,7 +72,7 @@ TIMEOUT_MS = 1_000
 
 
 class Rejected(NamedTuple):
-    """An error for all of a request."""
+    """An error that rejects the whole request."""
 
     code: int
     message: str
@@ -114,8 +116,8 @@ def acl(principal: str) -> AclCreation:
 
 
 def cluster() -> Image:
-    """Returns two brokers that are not fenced, a topic whose preferred leader does not lead, an access control entry,
-    and a delegation token."""
+    """Returns two unfenced brokers, a topic whose preferred leader does not lead, an access control entry, and a
+    delegation token."""
     image = given.image()
     registration = given.registration(OTHER, log_dirs=[OTHER_DIRECTORY])
     given.apply(image, register_broker(image, registration, RULES).records)
@@ -241,7 +243,7 @@ ACCEPTED: Final[dict[ApiKey, object]] = {
         zk_migration_ready=False,
     ),
 }
-"""A request by which each decision writes records; broker epochs are filled in."""
+"""A request with which each decision writes records; broker epochs are filled in."""
 
 
 def requests(key: ApiKey, image: Image) -> Iterator[Any]:
@@ -280,3 +282,44 @@ def test_each_request_has_a_decision_that_writes_records(key: ApiKey) -> None:
     decided = result(image, sessions_of(image), with_epoch(copy(ACCEPTED[key]), image))
     assert isinstance(decided, Decided)
     assert decided.records
+
+
+LATER_MS: Final = 10 * 24 * 3_600_000
+"""Longer than any session, period or delegation token."""
+
+
+def test_each_duty_is_decided_twice_alike() -> None:
+    image = cluster()
+    sessions = sessions_of(image)
+    options = OPTIONS._replace(tokens=TokenRules(SECRET))
+    duties = Duties(options, RULES, sessions, lambda: NOW_MS + LATER_MS)
+    duties.begin(0)
+    duties.note_idle(image.offset)
+    records: dict[str, int] = {}
+    while (duty := duties.due(image, LATER_MS)) is not None:
+        before = deepcopy((vars(sessions), duties._due, duties._idle_at))
+        first, second = (duty.decide(image, LATER_MS) for _ in range(2))
+        assert first == second
+        assert (vars(sessions), duties._due, duties._idle_at) == before
+        records[duty.name] = len(first.records)
+        duties.done(duty, LATER_MS, more=False)
+    assert records.keys() == {duty.name for duty in duties._all(options)}
+    assert [name for name, count in records.items() if not count] == ["elect unclean leaders"]
+
+
+CHARGED: Final = (ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS)
+
+
+@pytest.mark.parametrize("key", CHARGED, ids=lambda key: key.name)
+def test_a_decision_that_is_made_again_takes_tokens_once(key: ApiKey) -> None:
+    image, bucket, rate, now_ms = cluster(), TokenBucket(10), 1.0, 0
+    quota = MutationQuota(bucket, rate, now_ms, is_strict=True)
+    request = ACCEPTED[key]
+    first, second = (
+        decide(state(image, sessions_of(image)), copy(request), Asker(ALICE, quota=quota)) for _ in range(2)
+    )
+    assert bucket.tokens(rate, now_ms) == 10
+    assert first.records == second.records
+    for effect in second.effects:
+        effect.carry_out(sessions_of(image), image.offset)
+    assert bucket.tokens(rate, now_ms) < 10

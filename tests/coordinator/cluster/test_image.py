@@ -1,4 +1,4 @@
-"""The image: what records make of it, and what each of them changed."""
+"""Tests the image: the effect of each record, and the change that it reports."""
 
 from __future__ import annotations
 
@@ -101,6 +101,16 @@ def test_a_record_is_applied_and_its_change_told() -> None:
         FeatureChanged("group.version", 0),
         TopicDeleted(topic),
     ]
+
+
+def test_the_whole_record_of_a_partition_replaces_it() -> None:
+    image = given.image(*given.topic("orders"))
+    topic = image.topic("orders")
+    assert topic is not None
+    before = topic.partitions[0]
+    change = image.apply(given.partition(0, leader=-1, leader_epoch=5, partition_epoch=7))
+    after = before._replace(leader=-1, leader_epoch=5, partition_epoch=7)
+    assert (change, topic.partitions[0]) == (PartitionChanged(topic, 0, before, after), after)
 
 
 def test_an_access_control_entry_is_there_until_it_is_removed() -> None:

@@ -1,4 +1,4 @@
-"""Whatever a client asks of a shard of groups, and whenever: it is answered or refused, and nothing else happens."""
+"""Sends random requests to a shard of groups at any time: each is answered or rejected, without other effects."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from coordinator.engine.result import Reply, Result
 from coordinator.group import groups
 from coordinator.group import requests as classic
 from coordinator.group.consumer import describe as consumer_describe
 from coordinator.group.consumer import heartbeat as consumer_heartbeat
 from coordinator.group.consumer.member import Member
+from coordinator.group.consumer.patterns import Matched, patterns_matched
 from coordinator.group.offsets import commit as offset_commit
 from coordinator.group.offsets import delete as offset_delete
 from coordinator.group.offsets import fetch as offset_fetch
 from coordinator.group.records import EndTransaction, GroupResult
+from coordinator.group.regex import Resolved
 from coordinator.group.share import describe as share_describe
 from coordinator.group.share import heartbeat as share_heartbeat
 from coordinator.group.share import initialization as share_initialization
@@ -38,7 +39,8 @@ from protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from tests.coordinator.any_request import AnyRequest, answered_or_refused
+from tests.coordinator.any_request import AnyRequest, answered_or_refused, each_accepted
+from tests.coordinator.decisions import decisions
 from tests.coordinator.group.world import Groups
 
 SEEDS = 40  # some seconds
@@ -46,17 +48,18 @@ STEPS = 300
 FAILED_APPENDS = 0.05
 
 GROUPS = ("classic", "consumer", "share", "any", "")
-"""The first three mostly hear their own protocol."""
+"""The groups of the test; the first three mostly get requests of their own protocol."""
 
 
 class Row(NamedTuple):
-    """A request, by whom it is decided, and the last version of its API."""
+    """A request, the function that decides it, and the last version of its API."""
 
+    name: str
     request: type
     decide: Callable[..., GroupResult]
     last_version: int
     home: str
-    """The group that is usually asked."""
+    """The group that usually gets the request."""
 
 
 def list_groups(state: GroupState, request: ListGroupsRequest, *rest: Any) -> GroupResult:
@@ -65,23 +68,33 @@ def list_groups(state: GroupState, request: ListGroupsRequest, *rest: Any) -> Gr
 
 
 TABLE = (
-    Row(JoinGroupRequest, classic.join_group, 9, "classic"),
-    Row(JoinGroupRequest, classic.join_group, 9, "consumer"),
-    Row(SyncGroupRequest, classic.sync_group, 5, "classic"),
-    Row(HeartbeatRequest, classic.heartbeat, 4, "classic"),
-    Row(LeaveGroupRequest, classic.leave_group, 5, "classic"),
-    Row(ConsumerGroupHeartbeatRequest, consumer_heartbeat.heartbeat, 1, "consumer"),
-    Row(ConsumerGroupHeartbeatRequest, consumer_heartbeat.heartbeat, 1, "classic"),
-    Row(ShareGroupHeartbeatRequest, share_heartbeat.heartbeat, 1, "share"),
-    Row(OffsetCommitRequest, offset_commit.commit, 10, "classic"),
-    Row(TxnOffsetCommitRequest, offset_commit.commit_transactional, 6, "consumer"),
-    Row(OffsetDeleteRequest, offset_delete.delete, 0, "any"),
-    Row(ListGroupsRequest, list_groups, 5, "any"),
+    Row("requests.join_group", JoinGroupRequest, classic.join_group, 9, "classic"),
+    Row("requests.join_group", JoinGroupRequest, classic.join_group, 9, "consumer"),
+    Row("requests.sync_group", SyncGroupRequest, classic.sync_group, 5, "classic"),
+    Row("requests.heartbeat", HeartbeatRequest, classic.heartbeat, 4, "classic"),
+    Row("requests.leave_group", LeaveGroupRequest, classic.leave_group, 5, "classic"),
+    Row("consumer.heartbeat.heartbeat", ConsumerGroupHeartbeatRequest, consumer_heartbeat.heartbeat, 1, "consumer"),
+    Row("consumer.heartbeat.heartbeat", ConsumerGroupHeartbeatRequest, consumer_heartbeat.heartbeat, 1, "classic"),
+    Row("share.heartbeat.heartbeat", ShareGroupHeartbeatRequest, share_heartbeat.heartbeat, 1, "share"),
+    Row("offsets.commit.commit", OffsetCommitRequest, offset_commit.commit, 10, "classic"),
+    Row(
+        "offsets.commit.commit_transactional", TxnOffsetCommitRequest, offset_commit.commit_transactional, 6, "consumer"
+    ),
+    Row("offsets.delete.delete", OffsetDeleteRequest, offset_delete.delete, 0, "any"),
+    Row("groups.list_groups", ListGroupsRequest, list_groups, 5, "any"),
 )
 
 
+INSIDE = {
+    "classic.heartbeat.heartbeat", "classic.join.join", "classic.leave.leave", "classic.sync.sync",
+    "consumer.classic_members.heartbeat", "consumer.classic_members.join", "consumer.classic_members.leave",
+    "consumer.classic_members.sync",
+}  # fmt: skip
+"""The decisions that `coordinator.group.requests` chooses from, by the type of the group."""
+
+
 class Hostile:
-    """A shard, clients that stop at nothing, and a clock."""
+    """A shard, clients that send anything, and a clock."""
 
     def __init__(self, seed: int) -> None:
         self.world = Groups(group_max_size=3, group_consumer_max_size=3, group_share_max_size=3)
@@ -120,6 +133,7 @@ class Hostile:
         self.world.is_doubling = True
         self.world.append_fails = lambda: self.random.random() < FAILED_APPENDS
         self.requested = ""
+        self.accepted: set[str] = set()
 
     @property
     def state(self) -> GroupState:
@@ -137,10 +151,10 @@ class Hostile:
         if self.random.random() < 0.7:
             self.inform(request)
         client = Client(self.random.randint(0, row.last_version), "client", "/host")
-        self.decide(request, lambda ticket, now_ms: row.decide(self.state, request, client, ticket, now_ms))
+        self.decide(row.name, request, lambda ticket, now_ms: row.decide(self.state, request, client, ticket, now_ms))
 
     def inform(self, request: Any) -> None:
-        """Make it one of a member that the group has, and well-behaved in most ways."""
+        """Changes the request to that of an existing member, valid in most respects."""
         group: Any = self.state.groups.get(getattr(request, "group_id", ""))
         if isinstance(request, JoinGroupRequest):
             request.protocol_type = "consumer"
@@ -170,7 +184,7 @@ class Hostile:
             self.acknowledge(request, member)
 
     def acknowledge(self, request: ConsumerGroupHeartbeatRequest, member: Any) -> None:
-        """It owns what it was given, as the next heartbeat of a good client says."""
+        """Marks the assignment as owned, as the next heartbeat of a correct client does."""
         request.instance_id, request.server_assignor, request.subscribed_topic_regex = member.instance_id, None, None
         request.subscribed_topic_names = self.random.choice((None, ["t"], ["t", "u"]))
         request.topic_partitions = [
@@ -187,30 +201,50 @@ class Hostile:
         fetch = self.any.make(OffsetFetchRequestGroup)
         marker = EndTransaction(random.randint(1, 2), random.randint(0, 1), random.random() < 0.5, 0)
         stable, starts = random.random() < 0.5, self.starts(names)
-        work: tuple[Callable[[Any, int], GroupResult], ...] = (
-            lambda t, now: groups.delete_groups(self.state, [group_id, group_id], client, t, now),
-            lambda t, now: groups.describe_classic(self.state, [group_id, group_id], client, t, now),
-            lambda t, now: consumer_describe.describe(self.state, group_id, client, t, now),
-            lambda t, now: share_describe.describe(self.state, group_id, client, t, now),
-            lambda t, now: offset_fetch.fetch(self.state, fetch, stable, t, now),
-            lambda t, now: share_initialization.initialized(self.state, initialize, None, t, now),
-            lambda t, now: share_initialization.uninitialized(self.state, initialize, None, t, now),
-            lambda t, now: share_offsets.begin_delete(self.state, group_id, names, t, now),
-            lambda t, now: share_offsets.begin_delete_all(self.state, group_id, None, t, now),
-            lambda t, now: share_offsets.deleted(self.state, group_id, topic_ids, t, now),
-            lambda t, now: share_offsets.initialized_partitions(self.state, group_id, None, t, now),
-            lambda t, now: share_offsets.alter(self.state, group_id, starts, t, now),
-            lambda t, now: Result((marker,), (Reply(t, None),)),
-            lambda t, now: self.world.shard.topics_deleted({"u": self.topic_ids[1]}, t, now),
-        )
-        index = random.randrange(len(work))
-        self.decide(f"work {index} of {group_id}", work[index])
+        resolved = {pattern: Resolved(frozenset(names), 1, self.world.now_ms) for pattern in ("t.*", "")}
+        work: dict[str, Callable[[Any, int], GroupResult]] = {
+            "groups.delete_groups": lambda t, now: groups.delete_groups(
+                self.state, [group_id, group_id], client, t, now
+            ),
+            "groups.describe_classic": lambda t, now: groups.describe_classic(
+                self.state, [group_id, group_id], client, t, now
+            ),
+            "consumer.describe.describe": lambda t, now: consumer_describe.describe(
+                self.state, group_id, client, t, now
+            ),
+            "share.describe.describe": lambda t, now: share_describe.describe(self.state, group_id, client, t, now),
+            "offsets.fetch.fetch": lambda t, now: offset_fetch.fetch(self.state, fetch, stable, t, now),
+            "share.initialization.initialized": lambda t, now: share_initialization.initialized(
+                self.state, initialize, None, t, now
+            ),
+            "share.initialization.uninitialized": lambda t, now: share_initialization.uninitialized(
+                self.state, initialize, None, t, now
+            ),
+            "share.offsets.begin_delete": lambda t, now: share_offsets.begin_delete(
+                self.state, group_id, names, t, now
+            ),
+            "share.offsets.begin_delete_all": lambda t, now: share_offsets.begin_delete_all(
+                self.state, group_id, None, t, now
+            ),
+            "share.offsets.deleted": lambda t, now: share_offsets.deleted(self.state, group_id, topic_ids, t, now),
+            "share.offsets.initialized_partitions": lambda t, now: share_offsets.initialized_partitions(
+                self.state, group_id, None, t, now
+            ),
+            "share.offsets.alter": lambda t, now: share_offsets.alter(self.state, group_id, starts, t, now),
+            "shard.end_transaction": lambda t, now: self.world.shard.end_transaction(marker, t, now),
+            "shard.topics_deleted": lambda t, now: self.world.shard.topics_deleted({"u": self.topic_ids[1]}, t, now),
+            "consumer.patterns.patterns_matched": lambda t, now: patterns_matched(
+                self.state, Matched(group_id, resolved), client, t, now
+            ),
+        }
+        name = random.choice(list(work))
+        self.decide(name, group_id, work[name])
 
     def starts(self, names: list[str]) -> Wanted:
         return {name: {} if self.random.random() < 0.2 else {self.random.choice((0, 1, -1)): 5} for name in names}
 
     def pass_time(self) -> None:
-        """Deadlines expire late."""
+        """Advances the time; deadlines expire late."""
         self.requested = "time"
         world = self.world
         world.now_ms += self.random.choice((1, 1_000, 1_000, 3_000, 6_000, 60_000, 3_600_000))
@@ -219,9 +253,10 @@ class Hostile:
         world.advance(0)
         world.match_patterns()
 
-    def decide(self, requested: object, decision: Callable[[Any, int], GroupResult]) -> None:
-        self.requested = str(requested)
-        self.world.send(decision, self.learn)
+    def decide(self, name: str, requested: object, decision: Callable[[Any, int], GroupResult]) -> None:
+        self.requested = f"{name} {requested}"
+        if self.world.send(decision, self.learn).error is None:
+            self.accepted.add(name)
 
     def learn(self, answer: object) -> None:
         if isinstance(answer, HeartbeatResult):
@@ -237,3 +272,7 @@ class Hostile:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_shard_of_groups_answers_or_refuses_whatever_is_asked(seed: int) -> None:
     answered_or_refused(Hostile(seed), seed, STEPS)
+
+
+def test_each_decision_is_made_twice_and_accepted() -> None:
+    each_accepted(Hostile, decisions("group") - INSIDE, SEEDS, STEPS)

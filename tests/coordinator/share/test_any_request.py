@@ -1,4 +1,4 @@
-"""Whatever is asked of a shard of share partitions' states: it is answered or refused, and nothing else happens."""
+"""Sends random requests to a shard of share group state: each is answered or rejected, without other effects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from coordinator.share.records import ShareRecord, ShareSerde
 from coordinator.share.settings import ShareSettings
 from coordinator.share.shard import ShareShard, StateWrite
 from protocol.records.compression import Compression
-from tests.coordinator.any_request import answered_or_refused
+from tests.coordinator.any_request import answered_or_refused, each_accepted
+from tests.coordinator.decisions import decisions
 from tests.coordinator.driver import Driver
 from tests.coordinator.group.world import Groups
 
@@ -26,7 +27,7 @@ OFFSETS = (-(2**63), -2, -1, 0, 1, 5, 9, 2**63 - 1)
 
 
 class Hostile:
-    """A shard, and brokers that write what no share partition would."""
+    """A shard, and brokers that write invalid state."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -43,6 +44,7 @@ class Hostile:
         self.driver.is_doubling = True
         self.driver.machine.activate(self.driver.now_ms, 0)
         self.requested = ""
+        self.accepted: set[str] = set()
 
     def batch(self) -> StateBatch:
         random = self.random
@@ -68,14 +70,21 @@ class Hostile:
             "read": partial(shard.read, key, self.epoch()),
             "summary": partial(shard.summary, key),
             "delete": partial(shard.delete, key),
+            "topics_deleted": partial(shard.topics_deleted, {key.topic_id}),
         }
-        (kind,) = random.choices(tuple(steps), (2, 6, 2, 1, 0.5))
+        (kind,) = random.choices(tuple(steps), (2, 6, 2, 1, 0.5, 0.5))
         self.requested = f"{kind} {key} {written}"
         before = len(self.driver.log)
         asked = self.driver.send(steps[kind])
+        if asked.error is None:
+            self.accepted.add(f"shard.{kind}")
         assert len(self.driver.log) - before == len(asked.records), "what is decided can be written and read"
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_shard_of_share_states_answers_or_refuses_whatever_is_asked(seed: int) -> None:
     answered_or_refused(Hostile(seed), seed, STEPS)
+
+
+def test_each_decision_is_made_twice_and_accepted() -> None:
+    each_accepted(Hostile, decisions("share"), SEEDS, STEPS)

@@ -1,7 +1,7 @@
-"""The simulation of a share group whose records wait for their time and their key, with options that change under it.
+"""A simulation of a share group whose records wait for their time and their key, with options that change.
 
-Beside what holds anyway: nothing comes before its time, a key is one member's at a time, records of a key come in their
-order, and none is forgotten.
+Further invariants: no record is delivered before its time, one member has a key at a time, records of a key are
+delivered in order, and no record is forgotten.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ BY_BOTH = HoldbackRules("due", 10**9, True)
 
 
 class HoldbackSimulation(Simulation):
-    """One run. `rules` are what it begins with; `is_steady` that they stay."""
+    """A run of the simulation. `rules` are the options at its beginning; with `is_steady` they don't change."""
 
     SLACK = 3 * LARGEST_BATCH
-    """Records are in flight again after a restart, as long as the start offset behind them is not stored."""
+    """Tolerance, because after a restart records are in flight again, as long as the start offset after them is not
+    stored."""
 
     def __init__(self, seed: int, rules: HoldbackRules, *, is_steady: bool = True) -> None:
         self.rules = rules
@@ -40,7 +41,7 @@ class HoldbackSimulation(Simulation):
         self.seen: set[int] = set()
         """Every offset that was ever delivered."""
         self.last_first: dict[int, int] = {}
-        """By key, the offset that was last delivered for the first time."""
+        """By key, the last offset that was delivered for the first time."""
         super().__init__(seed)
 
     def _load(self) -> SharePartition:
@@ -59,7 +60,7 @@ class HoldbackSimulation(Simulation):
                 self.times[offset] = self.now_ms + self.random.randint(-100, LONGEST_DELAY_MS)
 
     def learn(self, offset: int, read: list[FetchedBatch]) -> None:
-        """As much as there is room for."""
+        """Learns as many records as there is room for."""
         partition = self.partition
         assert partition.holdback is not None
         batches = holdback_of(partition).learnable(partition, read)
@@ -108,7 +109,8 @@ class HoldbackSimulation(Simulation):
         return [tuple(acquired_range) for acquired_range in acquired]  # type: ignore[misc]
 
     def delivered(self, offset: int, count: int) -> None:
-        """An offset was; what has gone from the log is acquired as well, for its member to find a gap."""
+        """Records a delivered offset; offsets that are gone from the log are acquired as well, and acknowledged as
+        gaps."""
         assert offset not in self.done, f"{offset} was done with"
         assert self.counts.get(offset, 0) < count
         self.counts[offset] = count
@@ -125,7 +127,7 @@ class HoldbackSimulation(Simulation):
             self.last_first[key] = offset
 
     def configure(self) -> None:
-        """The group's options change."""
+        """Changes the group's options."""
         if not self.is_steady:
             self.rules = self.random.choice(
                 [HoldbackRules(), BY_TIME, BY_KEY, BY_BOTH, HoldbackRules("other", 1, True)]
@@ -143,7 +145,7 @@ class HoldbackSimulation(Simulation):
             assert len(holdback_of(self.partition).keys) <= most, "keys are not forgotten"
 
     def check_keys(self) -> None:
-        """One member has a key, as far as its records are still in the log."""
+        """Checks that one member has a key, as far as its records are still in the log."""
         there = {at for first, last in self.batches for at in range(first, last + 1)}
         holders: dict[int, str] = {}
         for batch in self.partition.cache:
@@ -191,7 +193,7 @@ class HoldbackSimulation(Simulation):
 
 
 def own(action: Callable[[Simulation], None]) -> Callable[[Simulation], None]:
-    """The action as the simulation at hand has it."""
+    """Returns the action for the present simulation."""
     return lambda simulation: getattr(simulation, action.__name__)()
 
 

@@ -1,8 +1,8 @@
-"""A share group on one partition, run by a seed: members that crash, stall, acknowledge halves, twice and late; a
-coordinator whose writes fail or take their time; compaction and retention under it; restarts in between.
+"""A share group on one partition, driven by a seed: members that crash, stall, and acknowledge in parts, twice and
+late; a coordinator with failing or slow writes; compaction and retention; restarts.
 
-The state is kept by a real shard of the share coordinator, so that a restart loads what was really written. After each
-step `check` holds the invariants against a ledger of what was delivered and what was said.
+A real shard of the share coordinator stores the state, so that a restart loads the records that were really written.
+After each step `check` compares the invariants with a ledger of deliveries and acknowledgements.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class Topics:
 
 
 class Simulation:
-    """One run."""
+    """A run of the simulation."""
 
     SLACK = LARGEST_BATCH
-    """How many more may be acquired than the limit says: whole batches round up."""
+    """Number of records by which acquisitions may exceed the limit, because whole batches are acquired."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -76,9 +76,9 @@ class Simulation:
         self.writing: list[Change] = []
         self.held: dict[str, list[tuple[int, int]]] = {member: [] for member in MEMBERS}
         self.counts: dict[int, int] = {}
-        """Deliveries of each offset."""
+        """The number of deliveries of each offset."""
         self.done: set[int] = set()
-        """Offsets whose end is durable: never to be seen again."""
+        """Offsets whose final state is durable: they must never be delivered again."""
         self.least_start = 0
         self._apply(self.shard.initialize(KEY, 1, 0, Ticket(), self.now_ms))
         self.partition = self._load()
@@ -91,7 +91,7 @@ class Simulation:
             self.shard.apply(record)
 
     def _load(self) -> SharePartition:
-        """A new leader, of a coordinator that may have been loaded anew as well."""
+        """Loads the share partition for a new leader; the coordinator may be loaded again as well."""
         if self.random.random() < 0.5:
             self.shard = ShareShard(lambda: ShareSettings(5, 10**9), Topics())
             for batch in self.log:
@@ -115,7 +115,7 @@ class Simulation:
             self.write_done()
 
     def write_done(self) -> None:
-        """The oldest write that is under way succeeds or fails."""
+        """Completes the oldest pending write, or makes it fail."""
         if not self.writing:
             return
         change = self.writing.pop(0)
@@ -134,7 +134,7 @@ class Simulation:
     # The log.
 
     def produce(self) -> None:
-        """A batch, sometimes with offsets missing before it, as after compaction."""
+        """Appends a batch, sometimes with missing offsets before it, as after compaction."""
         if self.random.random() < 0.1:
             self.end += self.random.randint(1, 5)
         size = self.random.randint(1, LARGEST_BATCH)
@@ -142,12 +142,12 @@ class Simulation:
         self.end += size
 
     def compact(self) -> None:
-        """A batch goes."""
+        """Removes a batch from the log."""
         if len(self.batches) > 2:
             self.batches.pop(self.random.randrange(len(self.batches) - 1))
 
     def retain(self) -> None:
-        """The log begins later."""
+        """Moves the log's start forward."""
         if len(self.batches) > 4:
             self.log_start = self.batches[1][0]
             self.batches = self.batches[1:]
@@ -177,7 +177,7 @@ class Simulation:
             self.held[member].append((first, last))
 
     def speak(self) -> None:
-        """Of all, a half or each record of something held, or held once."""
+        """Acknowledges all, half or each of the records that a member has, or once had."""
         member = self.random.choice(MEMBERS)
         if not self.held[member]:
             return
@@ -199,7 +199,7 @@ class Simulation:
                 raise
 
     def crash(self) -> None:
-        """A member's connection closes."""
+        """Closes a member's connection."""
         member = self.random.choice(MEMBERS)
         self.held[member].clear()
         self._write(release(self.partition, member, decided))
@@ -209,7 +209,7 @@ class Simulation:
         self._write(expire(self.partition, self.now_ms, decided))
 
     def restart(self) -> None:
-        """Whatever was not written is lost, leases with it."""
+        """Restarts: unwritten changes and all locks are lost."""
         self.writing.clear()
         self.counts.clear()
         for held in self.held.values():
@@ -263,7 +263,8 @@ class Simulation:
         self.drain()
 
     def drain(self) -> None:
-        """Nobody stalls any more: everything that is still in the log comes to an end, nothing is forgotten."""
+        """Runs without stalls: everything that is still in the log reaches its final state, and nothing is
+        forgotten."""
         for member in MEMBERS:
             self.held[member].clear()
             change = release(self.partition, member, decided)

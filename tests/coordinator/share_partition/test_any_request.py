@@ -1,4 +1,4 @@
-"""A share partition is asked and told, out of a seed, what no client should say: it refuses, and stays what it is."""
+"""Sends random invalid requests to a share partition, from a seed: it rejects them, and its state stays valid."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from broker.share.acknowledging import AcknowledgeRules, check
+from coordinator.share_partition.acknowledge import Acknowledgement
 from coordinator.share_partition.acquire import acquire
 from coordinator.share_partition.expiry import move_log_start
 from coordinator.share_partition.request import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch
@@ -15,14 +16,19 @@ from coordinator.share_partition.run import Limits
 from coordinator.share_partition.states import ACQUIRED
 from protocol.errors import KafkaError
 from protocol.messages.share_acknowledge import AcknowledgementBatch
+from tests.coordinator.decisions import decisions
 from tests.coordinator.purity import decided
 from tests.coordinator.share_partition.given import (
     NOW_MS,
     Change,
     acknowledge,
+    acknowledge_part,
+    buried,
     expire,
     release,
     share_partition,
+    withdraw_part,
+    write_part,
 )
 
 SEEDS, STEPS = range(60), 150
@@ -42,12 +48,13 @@ class Hunt:
             limits=Limits(max_delivery_count=3, max_in_flight_records=MAX_IN_FLIGHT, lock_duration_ms=LOCK_MS)
         )
         self.end = 0
-        """Of the log."""
+        """The end of the log."""
         self.writing: list[Change] = []
         self.refused = self.taken = 0
+        self.accepted: set[str] = set()
 
     def offset(self) -> int:
-        """Mostly one that is in flight, or beside it."""
+        """Returns an offset that is mostly in flight, or next to such an offset."""
         if self.random.random() < 0.2:
             return self.random.choice(EXTREMES)
         return self.random.randint(self.partition.start_offset - 2, self.partition.end_offset + 3)
@@ -59,7 +66,9 @@ class Hunt:
             self.say,
             self.say,
             self.say,
+            self.say_in_parts,
             self.let_go,
+            self.bury,
             self.let_time_pass,
             self.write,
             self.retain,
@@ -88,6 +97,23 @@ class Hunt:
         acquire(self.partition, request, self.partition.next_fetch_offset(), batches, self.now_ms)
 
     def say(self) -> None:
+        change = acknowledge(self.partition, *self.said(), self.now_ms, decided)
+        self.taken += 1
+        self.accepted.add("acknowledge.acknowledge")
+        self.keep(change)
+
+    def say_in_parts(self) -> None:
+        """What is reserved is written, or given up because the rest is refused."""
+        part = acknowledge_part(self.partition, *self.said(), is_first=False, now_ms=self.now_ms, decide=decided)
+        if self.random.random() < 0.5:
+            self.accepted.add("acknowledge.withdraw")
+            withdraw_part(self.partition, part.record, decided)
+        elif part.record:
+            self.accepted.add("acknowledge.write")
+            self.keep(write_part(self.partition, part.record, decided))
+
+    def said(self) -> tuple[str, list[Acknowledgement]]:
+        """Who acknowledges what."""
         raw = [
             AcknowledgementBatch(
                 first_offset=first,
@@ -102,13 +128,16 @@ class Hunt:
             run = self.random.choice(runs)
             member = run.member_id
             raw = [AcknowledgementBatch(first_offset=run.first, last_offset=run.last, acknowledge_types=[1])]
-        acknowledgements = check(raw, AcknowledgeRules(2, self.random.random() < 0.2))
-        change = acknowledge(self.partition, member, acknowledgements, self.now_ms, decided)
-        self.taken += 1
-        self.keep(change)
+        return member, check(raw, AcknowledgeRules(2, self.random.random() < 0.2))
 
     def let_go(self) -> None:
+        self.accepted.add("expiry.release")
         self.keep(release(self.partition, self.random.choice(MEMBERS), decided))
+
+    def bury(self) -> None:
+        runs = [(run.first, run.last) for run in self.partition.to_bury()]
+        self.accepted.add("expiry.buried")
+        self.keep(buried(self.partition, runs, decided))
 
     def let_time_pass(self) -> None:
         self.now_ms += self.random.choice((1, LOCK_MS // 2, LOCK_MS, 10 * LOCK_MS))
@@ -127,7 +156,7 @@ class Hunt:
             self.partition.complete(self.writing.pop(0).batches, self.random.random() < 0.8, self.now_ms)
 
     def look(self) -> None:
-        """Asserts the invariants."""
+        """Checks the invariants."""
         partition = self.partition
         assert partition.is_active
         runs = [run for batch in partition.cache.batches for run in batch.runs]
@@ -147,3 +176,15 @@ def test_a_share_partition_takes_or_refuses_whatever_is_said(seed: int) -> None:
         hunt.step()
     assert hunt.refused
     assert hunt.taken
+
+
+def test_each_decision_is_made_twice_and_accepted() -> None:
+    accepted: set[str] = set()
+    for seed in SEEDS:
+        hunt = Hunt(seed)
+        for _ in range(STEPS):
+            hunt.step()
+        accepted |= hunt.accepted
+        if accepted == decisions("share_partition"):
+            return
+    raise AssertionError(f"never accepted: {sorted(decisions('share_partition') - accepted)}")

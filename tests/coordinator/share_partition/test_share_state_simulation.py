@@ -1,4 +1,4 @@
-"""Seeds of the world of a share partition and its coordinator."""
+"""Runs the world of a share partition and its coordinator over seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeds of the simulation; one that fails is run again by its number."""
+"""Runs the simulation over seeds; a seed that fails can be replayed by its number."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One share partition, its log, its members and its coordinator, over steps that a seed picks; and what must hold.
+"""A share partition, its log, its members and its coordinator, with steps and invariants from a seed.
 
-Beside what `simulation.py` does there are writes whose result nobody tells, a state topic that is pruned and loaded
-again, cold snapshots, and a dead-letter queue. A model of its own knows who holds which record until when, what was
-said of it, and what the coordinator has taken: each step is held against that, by named invariants.
+Beyond `simulation.py` it has writes without an answer, a state topic that is pruned and loaded again, cold snapshots,
+and a dead-letter queue. A separate model knows which member has each record until when, its acknowledgements, and the
+coordinator's state. Each step is compared with the model, by named invariants.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TYPES = (AcknowledgeType.GAP, AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, A
 
 
 class Broken(AssertionError):
-    """An invariant that does not hold, by its name."""
+    """A violated invariant, with its name."""
 
 
 def must(holds: bool, invariant: str, state: object) -> None:
@@ -86,7 +86,7 @@ class State:
 
 
 class SharePartitionWorld:
-    """One run."""
+    """A run of the world."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -104,15 +104,15 @@ class SharePartitionWorld:
         self.is_calm = False
         self.writing: list[Change] = []
         self.acknowledged: dict[int, dict[int, AcknowledgeType]] = {}
-        """The acknowledgements in each change under way, by the change's identity."""
+        """The acknowledgements in each pending change, by the change's identity."""
         self.held: dict[str, list[tuple[int, int]]] = {member: [] for member in MEMBERS}
         self.leases: dict[int, Lease] = {}
         self.counts: dict[int, int] = {}
-        """Deliveries under this leader, at least those that are durable."""
+        """Deliveries under this leader, at least the durable ones."""
         self.ended: set[int] = set()
-        """Of these a consumer was told that their end is durable, or they are exhausted for good."""
+        """Records whose final state was reported as durable to a consumer, or which are finally exhausted."""
         self.doubtful: set[int] = set()
-        """Of these a consumer said the end, and the coordinator may know it."""
+        """Records whose final state a consumer has sent, so that the coordinator may know it."""
         self.exhausted: set[int] = set()
         self.start = self.durable_start = 0
         self.state.take(self.state.shard.initialize(KEY, 1, 0, Ticket(), self.now_ms), self.now_ms)
@@ -134,7 +134,7 @@ class SharePartitionWorld:
         start = 0 if loaded.start_offset == NO_START_OFFSET else loaded.start_offset
         partition = given.share_partition(start, loaded.batches, self.limits)
         self.loaded = partition.in_flight_count
-        """A start offset that was not stored brings back more than the cap."""
+        """Number of records beyond the limit that a restart may load, because a start offset was not stored."""
         self.start = self.durable_start
         self.counts = {
             offset: batch.delivery_count
@@ -162,7 +162,7 @@ class SharePartitionWorld:
             self.write_done()
 
     def write_done(self) -> None:
-        """The oldest write succeeds, fails, or succeeds without anybody being told."""
+        """Completes the oldest write, makes it fail, or completes it without an answer."""
         if self.writing:
             self._finish(self.writing.pop(0), self.random.random())
 
@@ -239,7 +239,8 @@ class SharePartitionWorld:
             self.exhausted.add(at)
 
     def speak(self) -> None:
-        """Of all that was acquired at once, a half, or each record; in time or late, once or again."""
+        """Acknowledges everything that was acquired at once, half of it, or each record; in time or late, once or
+        again."""
         member = self.random.choice(MEMBERS)
         if not self.held[member]:
             return
@@ -299,7 +300,7 @@ class SharePartitionWorld:
         expiry.move_log_start(self.partition, self.log_start)
 
     def keep_house(self) -> None:
-        """Snapshots of what is cold, and the state topic without what is redundant."""
+        """Writes snapshots of cold share partitions, and removes redundant records of the state topic."""
         self.now_ms += COLD_MS
         self.state.take(self.state.shard.expire(self.now_ms), self.now_ms)
         self.state.prune()
@@ -344,7 +345,7 @@ class SharePartitionWorld:
         self.drain()
 
     def drain(self) -> None:
-        """A last restart; then nothing fails, nobody stalls, and everything that is in the log must come to its end."""
+        """Restarts once, then runs without failures and stalls: everything in the log must reach its final state."""
         self.is_calm = True
         self.restart()
         for _ in range(20 * (len(self.batches) + 10)):

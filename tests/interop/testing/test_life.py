@@ -1,4 +1,5 @@
-"""A broker of odradek.testing begins, and goes without a trace, whatever becomes of the process that started it."""
+"""Tests that a broker of odradek.testing starts, and leaves nothing behind, whatever happens to the process that
+started it."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from confluent_kafka import Producer
 from odradek.testing import Broker, BrokerError, ControlError, ExternalBroker, RequestRefused
 from odradek.testing.fixtures import broker_fixture
 from tests.interop.processes import ROOT
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.odradek_only
 SOON_S = 30
@@ -36,7 +38,7 @@ def values(broker: Broker, topic: str) -> list[bytes | None]:
 
 
 def is_alive(pid: int) -> bool:
-    """True unless the process is gone, or waits only for its parent to see that."""
+    """True unless the process is gone, or only waits for its parent to notice its end."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -44,7 +46,7 @@ def is_alive(pid: int) -> bool:
 
 
 def processes_in(directory: str) -> set[int]:
-    """The processes whose command line names a directory."""
+    """Returns the processes whose command line names a directory."""
     pids = set()
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -56,10 +58,10 @@ def processes_in(directory: str) -> set[int]:
 
 
 def wait_until_gone(directory: str) -> None:
-    deadline = time.monotonic() + SOON_S
-    while processes_in(directory) or Path(directory).exists():
-        assert time.monotonic() < deadline, f"{processes_in(directory)} are left, or {directory}"
-        time.sleep(0.02)  # they are nobody's children any more: nobody is told
+    wait_until(
+        lambda: not processes_in(directory) and not Path(directory).exists(),
+        lambda: f"{processes_in(directory)} are left, or {directory}",
+    )
 
 
 def test_a_broker_serves_and_leaves_nothing_behind() -> None:
@@ -120,7 +122,7 @@ def test_nothing_is_left_of_a_suite_that_is_killed(number: signal.Signals, then:
 
 @pytest.mark.examples
 def test_nothing_is_left_of_a_suite_that_is_killed_while_a_broker_starts() -> None:
-    """At any moment: each of these lives for longer than the one before."""
+    """The suite is killed at any moment: each run lives longer than the one before."""
     environment = {**os.environ, "TMPDIR": tempfile.mkdtemp(prefix="killed-")}
     for moment in range(8):
         suite = subprocess.Popen(
@@ -129,10 +131,11 @@ def test_nothing_is_left_of_a_suite_that_is_killed_while_a_broker_starts() -> No
         time.sleep(0.05 + 0.03 * moment)
         suite.kill()
         suite.wait()
-    deadline = time.monotonic() + SOON_S
-    while processes_in(environment["TMPDIR"]) or list(Path(environment["TMPDIR"]).iterdir()):
-        assert time.monotonic() < deadline, list(Path(environment["TMPDIR"]).iterdir())
-        time.sleep(0.02)
+    directory = environment["TMPDIR"]
+    wait_until(
+        lambda: not processes_in(directory) and not any(Path(directory).iterdir()),
+        lambda: [*Path(directory).iterdir()],
+    )
     os.rmdir(environment["TMPDIR"])
 
 

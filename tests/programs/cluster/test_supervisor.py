@@ -1,4 +1,4 @@
-"""Processes are kept running, and stopped in order; scripts stand for brokers here."""
+"""Tests that processes are kept running, and stopped in order. Scripts stand for brokers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from programs.cluster.process import ChildProcess, describe_status, start_proces
 from programs.cluster.supervisor import Pauses, Supervisor
 from protocol.backoff import Backoff
 from tests.log_lines import Line, log_lines
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
 SERVES = """
@@ -46,7 +47,7 @@ SOON_S = 30
 
 @pytest.fixture(autouse=True)
 def logged() -> Iterator[list[Line]]:
-    """The lines of the supervisor's own."""
+    """Returns the lines that the supervisor itself logged."""
     lines: list[Line] = []
     with log_lines(lines.append):
         yield lines
@@ -57,7 +58,7 @@ def fields_of(lines: list[Line], event: str) -> list[dict[str, object]]:
 
 
 class Cluster:
-    """A supervisor with scripts, and what was to be seen of it."""
+    """A supervisor that runs scripts, and its observed output."""
 
     def __init__(self, folder: Path, scripts: Mapping[str, str], pauses: Pauses) -> None:
         self.folder = folder
@@ -73,7 +74,7 @@ class Cluster:
 
     @property
     def stopped(self) -> list[str]:
-        """The names of the processes that were told to stop, in their order."""
+        """Returns the names of the processes that got a signal to stop, in order."""
         return self.journal.read_text().split() if self.journal.exists() else []
 
     async def start(self, plan: NodePlan) -> ChildProcess:
@@ -86,13 +87,8 @@ class Cluster:
     def of(self, name: str) -> list[ChildProcess]:
         return [process for process in self.started if process.name == name]
 
-    async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(SOON_S):
-            while not condition():  # noqa: ASYNC110  # what another process does wakes nobody here
-                await asyncio.sleep(0.005)
-
     async def ready(self, capsys: pytest.CaptureFixture[str]) -> str:
-        """The ready line."""
+        """Returns the ready line."""
         out = ""
 
         def is_there() -> bool:
@@ -100,7 +96,7 @@ class Cluster:
             out += capsys.readouterr().out
             return out.endswith("\n")
 
-        await self.until(is_there)
+        await until(is_there)
         return out
 
 
@@ -138,7 +134,7 @@ async def test_a_process_that_dies_is_started_again_and_that_is_said(
     async with running(tmp_path, dict.fromkeys(("controller", "broker-1"), SERVES)) as (cluster, task):
         await cluster.ready(capsys)
         cluster.of("broker-1")[0].signal(signal.SIGKILL)
-        await cluster.until(lambda: len(cluster.of("broker-1")) == 2)
+        await until(lambda: len(cluster.of("broker-1")) == 2)
         await cluster.of("broker-1")[1].address
         assert len(cluster.of("controller")) == 1
         (fields,) = fields_of(logged, "process ended; starting it again")
@@ -153,9 +149,9 @@ async def test_what_dies_again_and_again_is_waited_for_longer(tmp_path: Path) ->
     pauses = FAST._replace(restarts=Backoff(initial_ms=10, max_ms=60_000, jitter=0))
     async with running(tmp_path, scripts, pauses) as (cluster, task):
         clock = SystemClock()
-        await cluster.until(lambda: len(cluster.started) == 2)
+        await until(lambda: len(cluster.started) == 2)
         began_ms = clock.monotonic_ms()
-        await cluster.until(lambda: len(cluster.started) == 6)
+        await until(lambda: len(cluster.started) == 6)
         assert clock.monotonic_ms() - began_ms >= 20 + 40 + 80 + 160
         cluster.supervisor.signalled(signal.SIGTERM)
         assert await task == 0
@@ -164,7 +160,7 @@ async def test_what_dies_again_and_again_is_waited_for_longer(tmp_path: Path) ->
 async def test_a_signal_ends_the_pause_before_a_start(tmp_path: Path) -> None:
     pauses = FAST._replace(restarts=Backoff(initial_ms=600_000, max_ms=600_000))
     async with running(tmp_path, {"controller": "import os; os.kill(os.getpid(), 9)"}, pauses) as (cluster, task):
-        await cluster.until(lambda: len(cluster.started) == 1)
+        await until(lambda: len(cluster.started) == 1)
         await cluster.started[0].ended()
         cluster.supervisor.signalled(signal.SIGTERM)
         async with asyncio.timeout(SOON_S):
@@ -186,9 +182,9 @@ async def test_once_it_was_ready_a_cluster_outlives_a_process_that_cannot_start(
         await cluster.ready(capsys)
         cluster.scripts["broker-1"] = FAILS
         cluster.of("broker-1")[0].signal(signal.SIGKILL)
-        await cluster.until(lambda: len(cluster.of("broker-1")) == 3)
+        await until(lambda: len(cluster.of("broker-1")) == 3)
         cluster.scripts["broker-1"] = SERVES
-        await cluster.until(lambda: cluster.of("broker-1")[-1].address.done())
+        await until(lambda: cluster.of("broker-1")[-1].address.done())
         assert not task.done()
 
 
@@ -238,7 +234,7 @@ async def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path, capsys
         await cluster.ready(capsys)
         with log_lines(gone):
             cluster.of("broker-1")[0].signal(signal.SIGKILL)
-            await cluster.until(lambda: len(cluster.of("broker-1")) == 2)
+            await until(lambda: len(cluster.of("broker-1")) == 2)
         assert not task.done()
 
 

@@ -1,4 +1,4 @@
-"""Brokers in the test's own process, before a ZooKeeper that is a dictionary."""
+"""Brokers in the test's process, with a dictionary in place of ZooKeeper."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from programs.run import zookeeper
 from tests.broker.inprocess import InProcess
 from tests.programs.zookeeper.ensemble import Ensemble, MemorySession
+from tests.waiting import until
 
 LONG_S = 30
 Start = Callable[..., AbstractAsyncContextManager[InProcess]]
@@ -40,7 +41,7 @@ def start(tmp_path: Path, ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch) -
 
 
 def session_of(broker: InProcess) -> MemorySession:
-    """Returns the broker's session with the dictionary."""
+    """Returns the broker's session, which uses the dictionary."""
     side = broker.server._zookeeper
     assert side is not None
     session = side._session
@@ -48,14 +49,7 @@ def session_of(broker: InProcess) -> MemorySession:
     return session
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Returns once a condition holds."""
-    async with asyncio.timeout(LONG_S):
-        while not condition():  # noqa: ASYNC110 (the loop is the clock)
-            await asyncio.sleep(0)
-
-
 async def quiet(turns: Callable[[], Awaitable[None]] | None = None) -> None:
-    """Returns once what was due has been done."""
+    """Returns once all due work is done."""
     for _ in range(200):
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Inputs of old tools by znodes, and how they are answered."""
+"""Tests the inputs that old tools write as znodes, and the answers to them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 from coordinator.cluster.image import Image
 from protocol.types import TopicPartition
-from tests.programs.zookeeper.conftest import Start, quiet, until
+from tests.programs.zookeeper.conftest import Start, quiet
 from tests.programs.zookeeper.ensemble import Ensemble
+from tests.waiting import until
 
 A = "/brokers/topics/a"
 

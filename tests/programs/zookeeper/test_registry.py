@@ -1,4 +1,4 @@
-"""The active broker keeps the znodes of brokers and topics as the image is."""
+"""Tests that the active broker keeps the znodes of brokers and topics equal to the image."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from programs.zookeeper.facade import FollowedControllers
 from protocol.errors import KafkaError
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from tests.programs.zookeeper.conftest import Start, quiet, session_of, until
+from tests.programs.zookeeper.conftest import Start, quiet, session_of
 from tests.programs.zookeeper.ensemble import Ensemble
+from tests.waiting import until
 
 
 async def test_a_broker_registers_with_what_the_oldest_clients_read(start: Start, ensemble: Ensemble) -> None:

@@ -1,9 +1,9 @@
-"""Taking records back: a follower's log goes the way of its leader's."""
+"""Tests truncation: a follower removes the records that its leader doesn't have."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from protocol.errors import ErrorCode
-from storage.disk import OsDisk
 from storage.failure import LogDirFailure
 from storage.log import Log
 from storage.segment.segments import Segments
 from tests.simulation.faulty_disk import Crash, FaultyDisk
+from tests.storage.bad_disk import BROKEN, BadDisk
 from tests.storage.writing import (
     NOW_MS,
     PID,
@@ -161,29 +161,20 @@ def test_a_flush_that_a_truncation_overtakes_does_not_move_the_recovery_point(
 
 
 @pytest.mark.parametrize("renames", range(6))
-def test_a_crash_in_the_middle_leaves_a_log_without_a_gap(
-    log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
-) -> None:
+def test_a_crash_in_the_middle_leaves_a_log_without_a_gap(tmp_path: Path, renames: int) -> None:
+    disk, calls = BadDisk(), count()
+    log = open_log(tmp_path / "orders-0", config(segment_bytes=500), disk=disk)
     written = fill(log, 20)
-    done: list[str] = []
-
-    def rename(disk: OsDisk, source: str, target: str) -> None:
-        if len(done) == renames:
-            raise OSError("the power went")
-        done.append(source)
-        Path(source).rename(target)
-
-    monkeypatch.setattr(OsDisk, "rename", rename)
+    disk.fault = lambda call, path: BROKEN if call == "rename" and next(calls) == renames else None
     with pytest.raises(LogDirFailure):
         log.truncate_to(5, NOW_MS)
-    monkeypatch.undo()
     reopened = open_log(tmp_path / "orders-0", log.config, clean=False)
     assert values(read_all(reopened)) == written[: reopened.log_end_offset]
     assert reopened.log_end_offset >= 5
 
 
 class Forgetful(Random):
-    """With the power goes all that was not flushed."""
+    """A disk that loses everything that was not flushed when the power fails."""
 
     def choice(self, seq: SupportsLenAndGetItem[T]) -> T:
         return seq[0]
@@ -196,8 +187,8 @@ class Forgetful(Random):
 
 
 def killed_at(call: int, call_of_start: int | None, offset: int, recovery_point: int) -> tuple[list[str], list[str]]:
-    """Returns the values after a truncation, and a start before it, that were killed at these calls; and those that
-    another one finds, before which the power went."""
+    """Returns the values of a log after a truncation and a start that were killed at these calls, and the values after
+    another start that follows a power loss."""
     disk, directory = FaultyDisk(Forgetful()), Path("/data/orders-0")
     disk.mkdir("/data")
     disk.fsync_dir("/")

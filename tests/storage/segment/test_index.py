@@ -1,4 +1,4 @@
-"""The offset index, and what all indexes share."""
+"""Tests the offset index, and the common parts of all indexes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ BASE = 1000
 DISK = OsDisk()
 
 
-def index_at(path: Path, *, fresh: bool = False, max_size_bytes: int = 1024) -> OffsetIndex:
-    return OffsetIndex(str(path), BASE, disk=DISK, max_size_bytes=max_size_bytes, fresh=fresh)
+def index_at(path: Path, *, fresh: bool = False, max_size_bytes: int = 1024, disk: OsDisk = DISK) -> OffsetIndex:
+    return OffsetIndex(str(path), BASE, disk=disk, max_size_bytes=max_size_bytes, fresh=fresh)
 
 
 @pytest.fixture
@@ -55,16 +55,29 @@ def test_a_lookup_finds_the_last_entry_at_or_below(index: OffsetIndex, offset: i
     assert index.lookup(offset) == entry
 
 
-def test_what_was_written_before_is_durable_too_after_a_durable_flush(
-    index: OffsetIndex, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written_at_sync: list[int] = []
-    monkeypatch.setattr(OsDisk, "fsync", lambda disk, handle: written_at_sync.append(disk.size(handle)))
+class SyncedSizes(OsDisk):
+    """A disk that knows the sizes of files when they were synced."""
+
+    __slots__ = ("sizes",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def fsync(self, handle: int) -> None:
+        self.sizes.append(self.size(handle))
+
+
+def test_what_was_written_before_is_durable_too_after_a_durable_flush(path: Path) -> None:
+    disk = SyncedSizes()
+    index = index_at(path, fresh=True, disk=disk)
+    for offset in (1010, 1020, 1035):
+        index.append(offset, offset)
     index.seal()
-    assert written_at_sync == []
+    assert disk.sizes == []
     for _ in range(2):
         index.seal(sync=True)
-        assert written_at_sync == [24]
+        assert disk.sizes == [24]
 
 
 def test_the_file_is_kafka_s(index: OffsetIndex, path: Path) -> None:

@@ -1,4 +1,5 @@
-"""AlterPartitionReassignments and ListPartitionReassignments, on one node and on what is left of several."""
+"""Tests AlterPartitionReassignments and ListPartitionReassignments, on a single node and on the rest of a larger
+cluster."""
 
 from __future__ import annotations
 
@@ -159,6 +160,16 @@ def test_who_is_no_replica_any_more_never_leads(is_up: bool) -> None:
     partition = image.topic("orders").partitions[0]  # type: ignore[union-attr]
     assert (partition.replicas, partition.isr, partition.last_known_elr) == ((NODE,), (NODE,), ())
     assert partition.leader == (NODE if is_up else -1)
+
+
+def test_a_cancelled_reassignment_leaves_a_replica() -> None:
+    image = two_brokers(replicas=(OTHER,), isr=(OTHER,), leader=OTHER, adding_replicas=(OTHER,))
+    image.apply(given.topic_config("orders", "unclean.leader.election.enable", "true"))
+    assert reassign(image, None) == (
+        [],
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        "Unable to revert partition assignment for orders:0 because no replica would remain.",
+    )
 
 
 def test_nothing_is_under_way_on_one_node() -> None:

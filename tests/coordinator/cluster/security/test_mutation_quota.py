@@ -1,4 +1,4 @@
-"""The quota of changes of the cluster: a bucket of tokens, and what one request takes out of it."""
+"""Tests the quota of changes to the cluster: a bucket of tokens, and the tokens that a request takes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import math
 
 import pytest
 
-from coordinator.cluster.security.mutation_quota import MutationQuota, TokenBucket
+from coordinator.cluster.brokers.sessions import BrokerSessions
+from coordinator.cluster.controller import Asker
+from coordinator.cluster.decisions import DecisionState, decide
+from coordinator.cluster.image import Image
+from coordinator.cluster.security.mutation_quota import Charges, MutationQuota, TokenBucket
 from coordinator.cluster.topics.create import create_topics
 from coordinator.cluster.topics.create_partitions import create_partitions
 from coordinator.cluster.topics.delete import delete_topics
 from coordinator.rate import MAX_WAIT_MS
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.create_topics import CreateTopicsRequest
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.metadata_records.topics import RemoveTopicRecord, TopicRecord
 from tests.coordinator.cluster import given
@@ -33,8 +37,17 @@ def quota(of: TokenBucket, now_ms: int = NOW_MS, rate: float = RATE, *, is_stric
     return MutationQuota(of, rate, now_ms, is_strict=is_strict)
 
 
+def charge(of: MutationQuota, partitions: int) -> None:
+    """Makes a decision that charges so many partitions, and carries it out."""
+    charges = Charges(of)
+    try:
+        charges.charge(partitions)
+    finally:
+        charges.carry_out(None, 0)
+
+
 class Charged:
-    """Lets so many partitions through, and remembers them."""
+    """Lets this number of partitions through, and records them."""
 
     def __init__(self, room: int) -> None:
         self.room = room
@@ -66,26 +79,26 @@ def test_a_rate_that_changes_leaves_what_is_in_the_bucket() -> None:
 def test_a_strict_quota_may_be_overdrawn_once_and_is_closed_until_the_bucket_is_not() -> None:
     one = bucket()
     first = quota(one)
-    first.charge(26)
+    charge(first, 26)
     assert first.throttle_ms(NOW_MS) == 0
     second = quota(one)
     with pytest.raises(KafkaError) as caught:
-        second.charge(1)
+        charge(second, 1)
     assert caught.value.code is EXCEEDED
     assert second.throttle_ms(NOW_MS) == 2_000
     assert second.throttle_ms(NOW_MS + 500) == 1_500
     assert second.throttle_ms(NOW_MS + 5_000) == 0
     later = quota(one, NOW_MS + 2_000)
-    later.charge(1)
+    charge(later, 1)
     assert later.throttle_ms(NOW_MS + 2_000) == 0
 
 
 def test_a_permissive_quota_takes_all_and_has_its_client_wait() -> None:
     one = bucket()
     first, second = quota(one, is_strict=False), quota(one, is_strict=False)
-    first.charge(26)
+    charge(first, 26)
     assert first.throttle_ms(NOW_MS) == 2_000
-    second.charge(2)
+    charge(second, 2)
     assert second.throttle_ms(NOW_MS) == 3_000
 
 
@@ -93,8 +106,30 @@ def test_a_permissive_quota_takes_all_and_has_its_client_wait() -> None:
 def test_no_rate_is_too_small_or_too_large(rate: float) -> None:
     one = bucket()
     permissive = quota(one, rate=rate, is_strict=False)
-    permissive.charge(1)
+    charge(permissive, 1)
     assert permissive.throttle_ms(NOW_MS) in ((MAX_WAIT_MS,) if rate < 1 else (0,))
+
+
+def decision_state(image: Image) -> DecisionState:
+    ids = given.ids(*(bytes([letter]) * 16 for letter in b"abcdef"))
+    return DecisionState(image, BrokerSessions(9_000, 1), OPTIONS, RULES, ids, NOW_MS, NOW_MS)
+
+
+def test_a_decision_takes_nothing_from_the_bucket_until_it_is_carried_out() -> None:
+    one = bucket()
+    asker = Asker(quota=quota(one))
+    request = CreateTopicsRequest(topics=[given.creatable(name, 20, 1) for name in ("a", "b", "c")], timeout_ms=1000)
+    image = given.image()
+    first, second = (decide(decision_state(image), request, asker) for _ in range(2))
+    assert one.tokens(RATE, NOW_MS) == 22
+    for decided in (first, second):
+        assert isinstance(decided.response, CreateTopicsResponse)
+        assert [topic.error_code for topic in decided.response.topics] == [0, 0, EXCEEDED]
+    (effect,) = first.effects
+    effect.carry_out(BrokerSessions(9_000, 1), 0)
+    assert one.tokens(RATE, NOW_MS) == -18
+    assert asker.quota is not None
+    assert asker.quota.throttle_ms(NOW_MS) == 9_000
 
 
 def test_topics_are_created_as_far_as_the_quota_goes() -> None:

@@ -1,4 +1,4 @@
-"""CreateTopics: the records of what is created, and the words for what is not."""
+"""Tests CreateTopics: the records of created topics, and the errors of rejected ones."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ def test_the_result_tells_id_counts_and_effective_configs() -> None:
     assert configs["retention.ms"] == ("1000", ConfigSource.TOPIC)
     assert configs["segment.bytes"] == ("1073741824", ConfigSource.DEFAULT)
     assert list(configs) == sorted(configs)
+    assert not any(config.read_only or config.is_sensitive for config in result.configs or ())
 
 
 def test_the_result_has_an_internal_config_only_if_the_topic_sets_it() -> None:

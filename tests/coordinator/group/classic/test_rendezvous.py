@@ -1,13 +1,15 @@
-"""Classic groups, record by record: what is written when, and what is answered then."""
+"""Tests classic groups, record by record: the records of each step, and the answers."""
 
 from __future__ import annotations
+
+import pytest
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.rendezvous import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.group.classic.stored import NOTHING_STORED
 from coordinator.group.records import GROUP_METADATA_VERSION, GroupRecord
 from protocol.coordinator_records.classic_group import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.join_group import JoinGroupResponseMember
 from protocol.messages.sync_group import SyncGroupResponse
 from tests.coordinator.driver import START_MS
@@ -234,3 +236,21 @@ def test_a_group_that_cannot_be_created_is_not_there() -> None:
     assert groups.join().error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert groups.shard.state.groups == {}
     assert groups.shard.next_deadline_ms() is None
+
+
+def test_a_member_commits_no_offset_between_the_join_and_the_sync() -> None:
+    groups = ClassicGroups()
+    joined = groups.join()
+    groups.advance(10_000)
+    member_id = joined.answer.member_id
+    assert groups.classic.state is COMPLETING_REBALANCE
+
+    def check() -> None:
+        groups.classic.check_offset_commit(member_id, None, 1, 9, transactional=False)
+
+    with pytest.raises(KafkaError) as caught:
+        check()
+    assert caught.value.code is ErrorCode.REBALANCE_IN_PROGRESS
+    groups.classic.check_offset_commit(member_id, None, 1, 9, transactional=True)
+    groups.sync(member_id, 1, {member_id: b"all"})
+    check()

@@ -1,4 +1,4 @@
-"""Subscriptions by pattern: matched off the loop, refreshed, counted, refused where they are no pattern."""
+"""Tests subscriptions by pattern: matched off the event loop, refreshed, counted, and rejected if they are invalid."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_what_is_no_pattern_is_refused(groups: Groups) -> None:
 
 
 def test_a_pattern_that_costs_too_much_is_refused(groups: Groups) -> None:
-    for pattern in ("x{1000}" * 101, "\\pL" * 101, "(x{1,100}){1,100}" * 10):
+    for pattern in ("x{1000}" * 101, "\\pL" * 101, "(x{1,100}){1,100}" * 10, "(\\pL{1,30}){1,3}", "x{1000}" * 90):
         assert groups.refusal(lambda pattern=pattern: join(groups, "a", pattern))[0] is (  # type: ignore[misc]
             ErrorCode.INVALID_REGULAR_EXPRESSION
         )

@@ -1,13 +1,9 @@
-"""One answer for each topic that is named, however often that is."""
+"""Tests that each named topic is answered once, even if it is named several times."""
 
 from __future__ import annotations
 
-from operator import attrgetter
-
-from broker.shards.answering import merged
+from broker.dispatch.absent_partitions import merged
 from protocol.messages.offset_delete import OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
-
-NAME = attrgetter("name")
 
 
 def topic(name: str, *indexes: int) -> OffsetDeleteResponseTopic:
@@ -17,9 +13,9 @@ def topic(name: str, *indexes: int) -> OffsetDeleteResponseTopic:
 
 def test_what_all_is_there_is_answered_as_the_coordinator_has_it() -> None:
     answered = [topic("a", 0), topic("a", 1)]
-    assert merged([], answered, NAME) == answered
+    assert merged([], answered) == answered
 
 
 def test_what_is_not_there_comes_first_and_loses_no_answer() -> None:
     absent = [topic("a", 9), topic("b"), topic("a", 8)]
-    assert merged(absent, [topic("c", 0), topic("a", 1)], NAME) == [topic("a", 9, 8, 1), topic("b"), topic("c", 0)]
+    assert merged(absent, [topic("c", 0), topic("a", 1)]) == [topic("a", 9, 8, 1), topic("b"), topic("c", 0)]

@@ -1,0 +1,120 @@
+"""Writes docs/conformance.md from the results of suites that others wrote: `python -m docs.conformance`.
+
+`make conformance` writes the results into tests/interop/suites/results.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.interop.suites.apache import outcomes
+from tests.interop.suites.apache.outcomes import NOT_POINTABLE, OUTCOMES, PASSED, SKIPPED, JUnitTest
+
+PAGE = Path(__file__).with_suffix(".md")
+RESULTS = PAGE.parents[1] / "tests" / "interop" / "suites" / "results"
+BROKERS = {"odradek": "Odradek", "apache": "Apache Kafka"}
+NOT_RUN = "not run"
+TITLES = {
+    "failed": "## Failed",
+    PASSED: "## Passed only alone\n\nThese failed once among the other tests of their class, and passed alone.",
+    NOT_POINTABLE: "## Not pointable",
+}
+HEAD = """# Conformance
+
+Suites that others wrote, on clusters of Odradek's processes, and on clusters of Apache Kafka under the same harness.
+`make conformance` runs them and writes the results; this page is generated from these.
+
+Apache Kafka's own JUnit suites come from Maven Central, unchanged. Two classes of their runtime, which start brokers
+inside the JVM, are replaced by classes that start `odradek` (`tests/interop/suites/apache`).
+*Not pointable* are tests that can't be run on the processes of any broker: they use Java objects inside the broker, or
+configure Java classes that the broker loads. A test that fails runs once more, alone; the second outcome counts.
+`tests/interop/suites/apache/expected.toml` lists the tests that don't pass: a run fails if any other test fails, or if
+one of these passes.
+
+| suite | broker | classes | passed | failed | skipped | not pointable | time | commit |
+|---|---|--:|--:|--:|--:|--:|--:|---|
+"""
+
+
+class Other(NamedTuple):
+    """A test that did not pass with Odradek, or only alone."""
+
+    test: str
+    outcome: str
+    reason: str
+    apache: str
+    """The outcome with Apache Kafka."""
+
+
+def load() -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
+
+
+def others(result: dict[str, Any], name: str) -> dict[str, JUnitTest]:
+    """Returns the tests of a class that did not pass at once, with the reasons of expected.toml."""
+    entries = outcomes.expected() if result["broker"] == "odradek" else []
+    raw = result["classes"][name]["others"]
+    found = {test: JUnitTest(other.get("again", other["outcome"]), other["reason"]) for test, other in raw.items()}
+    return {test: outcomes.classified(test, other, entries) for test, other in found.items()}
+
+
+def row(result: dict[str, Any]) -> str:
+    """Returns a suite's row in the table."""
+    classes = result["classes"]
+    counts = Counter(other.outcome for name in classes for other in others(result, name).values())
+    counts[PASSED] = sum(found["counts"][PASSED] for found in classes.values())
+    minutes = f"{sum(found['seconds'] for found in classes.values()) / 60:.0f} min"
+    commits = ", ".join(sorted({f"`{found['commit'][:8]}`" for found in classes.values()}))
+    title = f"{result['suite']} {result['version']}"
+    counted = (str(counts[outcome]) for outcome in OUTCOMES)
+    return f"| {' | '.join([title, BROKERS[result['broker']], str(len(classes)), *counted, minutes, commits])} |"
+
+
+def not_passed(results: list[dict[str, Any]]) -> Iterator[Other]:
+    """Yields the tests that did not pass at once with Odradek."""
+    control = {result["suite"]: result for result in results if result["broker"] == "apache"}
+    for result in results:
+        if result["broker"] == "odradek":
+            for name in result["classes"]:
+                for test, other in others(result, name).items():
+                    if other.outcome != SKIPPED:
+                        apache = control_of(control.get(result["suite"]), name, test)
+                        yield Other(test, other.outcome, other.reason, apache)
+
+
+def control_of(result: dict[str, Any] | None, name: str, test: str) -> str:
+    """Returns a test's outcome with Apache Kafka, if its class was run."""
+    if result is None or name not in result["classes"]:
+        return NOT_RUN
+    return others(result, name).get(test, JUnitTest(PASSED)).outcome
+
+
+def sections(listed: Iterable[Other]) -> Iterator[str]:
+    """Yields a table per outcome: reasons, and the tests that have them."""
+    ordered = sorted(
+        listed, key=lambda other: (list(TITLES).index(other.outcome), other.reason, other.apache, other.test)
+    )
+    for outcome, of_outcome in groupby(ordered, key=lambda other: other.outcome):
+        yield f"\n{TITLES[outcome]}\n\n| reason | tests | Apache Kafka |\n|---|---|---|\n"
+        for (reason, apache), tests in groupby(of_outcome, key=lambda other: (other.reason, other.apache)):
+            names = ", ".join(f"`{other.test}`" for other in tests)
+            yield f"| {escaped(reason)} | {names} | {apache} |\n"
+
+
+def escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def page() -> str:
+    results = load()
+    rows = "".join(f"{row(result)}\n" for result in results)
+    return HEAD + rows + "".join(sections(not_passed(results)))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
