@@ -350,8 +350,8 @@ class DecidingWorld:
         self.check_sessions()
 
 
-def simulate(seed: int, steps: int) -> DecidingWorld:
+def simulate(seed: int, steps: int, make: Callable[[int], DecidingWorld] = DecidingWorld) -> DecidingWorld:
     """Simulates so many steps, and returns the world."""
-    world = DecidingWorld(seed)
+    world = make(seed)
     world.run(steps)
     return world
