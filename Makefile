@@ -44,7 +44,7 @@ format: $(SETUP) ## rewrite the sources in the project's format
 	$(BIN)/ruff check --fix .
 
 .PHONY: check
-check: lint ## lint and the unit tests on the source tree; under two minutes, by WORKERS processes (2)
+check: lint ## lint and the unit tests on the source tree; under two minutes, in WORKERS processes (default 2)
 	$(TESTS) -q --ignore=tests/interop --ignore=tests/pipeline/spark
 
 OF_THE_TREE := bench commands compiled/test_differences.py compiled/test_rules.py docs pipeline test_docs.py test_tidy.py
@@ -91,7 +91,7 @@ test-examples: $(EXAMPLES_SETUP) ## test odradek.testing, the examples in four l
 	$(BIN)/python -m pytest tests/interop/testing -m examples --timeout 600
 
 .PHONY: test-metrics
-test-metrics: $(SETUP) ## metrics in a real Prometheus, and each alert with its fault; minutes
+test-metrics: $(SETUP) ## test metrics with a real Prometheus, and each alert with its fault; some minutes
 	$(BIN)/python -m pytest tests/interop -m metrics --timeout 900 $(if $(DASHBOARDS),--dashboards=$(DASHBOARDS))
 
 .PHONY: test-franz-go
@@ -114,21 +114,22 @@ simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all; 
 	$(BIN)/python -m tests.simulation $(or $(SEEDS),0-999) $(WORLDS)
 
 .PHONY: fuzz
-fuzz: $(SETUP) ## send broken frames to a whole broker: SEEDS=0-99 FRAMES=100000 per seed, VISITS=12,17 of a seed, COVERAGE=1 SHRINK=1
+fuzz: $(SETUP) ## send broken frames to a whole broker: SEEDS=0-99 FRAMES=100000 per seed, VISITS=12,17 of a seed, COVERAGE=1 SHRINK=1 LARGE=1 DENIED=1
 	$(BIN)/python -m tests.fuzz $(or $(SEEDS),0-99) --frames $(or $(FRAMES),100000) \
-		$(if $(VISITS),--visits $(VISITS)) $(if $(COVERAGE),--coverage) $(if $(SHRINK),--shrink)
+		$(if $(VISITS),--visits $(VISITS)) $(if $(COVERAGE),--coverage) $(if $(SHRINK),--shrink) \
+		$(if $(LARGE),--large --held) $(if $(DENIED),--without-rights)
 
 .PHONY: fuzz-strangers
-fuzz-strangers: $(SETUP) ## send broken TLS and SASL handshakes: SEEDS=0-9 VISITS=100000 per seed
-	$(BIN)/python -m tests.fuzz.strangers $(or $(SEEDS),0-9) --visits $(or $(VISITS),100000)
+fuzz-strangers: $(SETUP) ## send broken TLS and SASL handshakes: SEEDS=0-9 VISITS=100000 per seed, LARGE=1
+	$(BIN)/python -m tests.fuzz.strangers $(or $(SEEDS),0-9) --visits $(or $(VISITS),100000) $(if $(LARGE),--large)
 
 .PHONY: crowding
-crowding: $(SETUP) ## how long others wait for one client's large requests: ENTRIES=20000,200000 APIS=FETCH,METADATA VERSIONS=all PLACE=brokers
+crowding: $(SETUP) ## measure how long others wait for one client's large requests: ENTRIES=20000,200000 APIS=FETCH,METADATA VERSIONS=all PLACE=brokers
 	$(BIN)/python -m tests.fuzz.crowding --entries $(or $(ENTRIES),20000) --versions $(or $(VERSIONS),newest) \
 		--place $(or $(PLACE),node) $(if $(APIS),--api $(APIS))
 
 .PHONY: callbacks
-callbacks: $(SETUP) ## how long large requests stop the event loop, in processor time: ENTRIES=20000 APIS=FETCH VERSIONS=ends PLACE=controller
+callbacks: $(SETUP) ## measure how long large requests stop the event loop, in processor time: ENTRIES=20000 APIS=FETCH VERSIONS=ends PLACE=controller
 	$(BIN)/python -m tests.fuzz.callbacks --versions $(or $(VERSIONS),all) --entries $(or $(ENTRIES),20000) --place $(or $(PLACE),node) \
 		$(if $(APIS),--api $(APIS))
 

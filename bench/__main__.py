@@ -38,9 +38,9 @@ def arguments() -> argparse.Namespace:
         "--loads", type=words, default=[], help=f"of: rows, goals, curves, {', '.join((*LOADS, *LONG))} (rows, curves)"
     )
     parser.add_argument("--peers", type=words, default=[], help=f"of: {', '.join(PEERS)} ({' '.join(USUAL)})")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds that count (3)")
+    parser.add_argument("--rounds", type=int, default=3, help="counted rounds (3)")
     parser.add_argument("--results", type=Path, help=f"folder of the JSON files ({RESULTS})")
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes, one round: shows that the instrument works")
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes, one round: tests the benchmark itself")
     return parser.parse_args()
 
 

@@ -125,7 +125,7 @@ def goals(folder: Path) -> str:
     ]
     return (
         f"Measured on {shown[0].machine}, {shown[0].when[:10]}.\n\n{table(headings, rows)}\n"
-        f"{table(('load', 'rounds of warming up', 'rounds that count', 'took'), rounds)}{''.join(missed(shown))}"
+        f"{table(('load', 'warm-up rounds', 'counted rounds', 'took'), rounds)}{''.join(missed(shown))}"
     )
 
 

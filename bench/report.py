@@ -61,8 +61,8 @@ def titled(row: PeerResult, figures: tuple[str, ...]) -> str:
     """Returns a peer's name and, below it, the length of its warm-up."""
     if not row.warm_up:
         return row.title
-    rest = "" if row.is_settled(figures) else ", not settled"
-    return f"{row.title}\n[dim]{len(row.warm_up)} rounds of warm-up{rest}[/dim]"
+    rest = "" if row.is_settled(figures) else ", not stable"
+    return f"{row.title}\n[dim]{len(row.warm_up)} warm-up rounds{rest}[/dim]"
 
 
 def show(console: Console, result: LoadResult) -> None:

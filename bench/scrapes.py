@@ -46,7 +46,7 @@ LIMIT: Final = 1.1
 
 
 class Felt(NamedTuple):
-    """The rounds without scrapes, the rounds with them, and the seconds of each scrape."""
+    """The rounds without scrapes, the rounds with scrapes, and the seconds of each scrape."""
 
     without: list[Sample]
     scraped: list[Sample]
@@ -136,7 +136,7 @@ def main() -> int:
     """Measures, shows and saves. Returns exit status 1 if a scrape takes too long, or affects producers too much."""
     parser = argparse.ArgumentParser(prog="bench.scrapes", description="The cost of a scrape.")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"pairs of rounds ({ROUNDS})")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of a round ({SECONDS:.0f})")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"length of a round ({SECONDS:.0f})")
     parser.add_argument("--each", type=float, default=EACH_S, help=f"seconds from scrape to scrape ({EACH_S:.0f})")
     parser.add_argument("--topics", type=int, default=TOPICS, help=f"of {PARTITIONS} partitions each ({TOPICS})")
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of the JSON file ({RESULTS})")

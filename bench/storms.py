@@ -114,11 +114,13 @@ def table(storms: Mapping[str, Mapping[str, Storm]]) -> Table:
 
 def main() -> None:
     """Measures, shows and saves."""
-    parser = argparse.ArgumentParser(prog="bench.storms", description="What a producer feels of a storm.")
+    parser = argparse.ArgumentParser(
+        prog="bench.storms", description="The effect of a storm of connections on a producer."
+    )
     parser.add_argument("--peers", nargs="+", choices=[*PEERS], default=[*PEERS_SHOWN], help="brokers (odradek kafka)")
     parser.add_argument("--kinds", nargs="+", choices=[*KINDS], default=[*KINDS], help="storms (all)")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"calm and storm, so often ({ROUNDS})")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of a round ({SECONDS:.0f})")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"pairs of a calm and a stormy round ({ROUNDS})")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"length of a round ({SECONDS:.0f})")
     parser.add_argument("--warm", type=float, default=WARM_S, help=f"seconds before anything counts ({WARM_S:.0f})")
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of the JSON file ({RESULTS})")
     options = parser.parse_args()

@@ -1,8 +1,8 @@
-"""Time and memory of a suite of tests over workers of pytest-xdist, each test with a topic and a group of its own.
+"""Time and memory of a test suite that pytest-xdist divides among workers. Each test has its own topic and group.
 
-`python -m bench.suite [--tests 200] [--workers 4] [--kafka]` prints a line for a suite whose workers have a broker each
-of Odradek's by the fixture `odradek_broker`, and with `--kafka` one for the same tests at one Apache Kafka that is
-started for them and shared, as by hand. The time is from nothing to nothing: brokers are started and ended in it.
+`python -m bench.suite [--tests 200] [--workers 4] [--kafka]` runs the suite with one Odradek broker for each worker, by
+the fixture `odradek_broker`, and prints a line. With `--kafka` it also runs the same tests with one Apache Kafka that
+all workers share, and prints another line. The time includes the start and the stop of the brokers.
 """
 
 from __future__ import annotations

@@ -25,6 +25,6 @@ def warmed(result: LoadResult) -> str:
     """Returns the number of warm-up rounds of each peer."""
     rows = [(name, row) for name, row in result.peers.items() if row.warm_up]
     counts = [
-        f"{name} {len(row.warm_up)}{'' if row.is_settled(result.figures) else ' (not settled)'}" for name, row in rows
+        f"{name} {len(row.warm_up)}{'' if row.is_settled(result.figures) else ' (not stable)'}" for name, row in rows
     ]
     return ", ".join(counts) or "–"

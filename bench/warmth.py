@@ -15,8 +15,8 @@ SPREAD = 0.05
 """Costs are similar if the largest exceeds the smallest by at most this share."""
 
 MOST_ROUNDS = 20
-"""Maximum number of rounds. A cost that is still falling afterwards is measured all the same, and marked as not
-settled.
+"""Maximum number of warm-up rounds. A peer whose cost still falls afterwards is measured nevertheless, and marked as
+not stable.
 """
 
 

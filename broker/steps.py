@@ -55,7 +55,7 @@ class Steps:
                 asyncio.get_running_loop().call_soon(self._step)
 
     def _run_all(self) -> None:
-        """Runs all queued work, also if one piece fails, whose error is raised then."""
+        """Runs all queued work, even if a piece fails; then raises that error."""
         try:
             while self._queued:
                 self._run_piece()

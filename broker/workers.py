@@ -42,7 +42,7 @@ class Workers:
         self._pool.shutdown()
 
     def abandon(self) -> None:
-        """Starts no more work, and doesn't wait for the work that has begun; its results are ignored."""
+        """Starts no more work. Doesn't wait for the work that has begun, and ignores its results."""
         self._pool.shutdown(wait=False)
 
 

@@ -32,9 +32,9 @@ class Flag(NamedTuple):
         required: bool = False,
         repeatable: bool = False,
     ) -> None:
-        """Adds the flag to a parser, or to a group of its options. `letters` are further names; `help` says what the
-        flag means for this command, if that is more special than its meaning for all. A default of -1 stands for the
-        brokers' default."""
+        """Adds the flag to a parser, or to a group of its options. `letters` are further names; `help` replaces the
+        flag's own help, if the flag has a narrower meaning in this command. A default of -1 stands for the brokers'
+        default."""
         text = (help or self.help) + (f"; default: {default}" if default not in (None, "", -1) else "")
         names = (*letters, *self.names)
         dest = self.dest or self.names[-1].lstrip("-").replace("-", "_")

@@ -24,7 +24,7 @@ MECHANISMS: Final = (PLAIN, *DIGESTS)
 NONCE_BYTES: Final = 20
 
 Exchange = Generator[bytes, bytes, None]
-"""Yields a mechanism's messages, and is sent the response to each."""
+"""Yields a mechanism's messages, and receives the response to each message."""
 
 
 def authenticator(mechanism: str, name: str, password: str, draw: Callable[[int], bytes]) -> Authenticator:
@@ -50,7 +50,7 @@ def _dialogue(mechanism: str, exchange: Exchange) -> Dialogue:
         answer = yield Question(SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse)
         assert isinstance(answer, SaslAuthenticateResponse)
         if answer.error_code:
-            raise KafkaError(error_code(answer.error_code), answer.error_message or "it refused the credentials")
+            raise KafkaError(error_code(answer.error_code), answer.error_message or "it rejected the credentials")
         lifetime_ms = answer.session_lifetime_ms
         try:
             message = exchange.send(answer.auth_bytes)

@@ -135,7 +135,7 @@ class BlockingPeer:
         """Opens a connection, and negotiates and authenticates on it."""
         try:
             self._stream = self._dial((deadline_ms - now_ms) / 1000)
-        except (OSError, ValueError, OverflowError) as error:  # the latter two: an impossible host or port
+        except (OSError, ValueError, OverflowError) as error:  # ValueError, OverflowError: an invalid host or port
             raise PeerUnavailable(str(self.address), f"cannot be connected to: {error}") from error
         client = self._client = self._settings.connection(self.address)
         client.connected(self._clock.monotonic_ms(), deadline_ms)

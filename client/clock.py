@@ -110,5 +110,5 @@ async def pause(clock: Clock, delay_ms: int) -> None:
 
 
 async def next_turn() -> None:
-    """Returns in the next turn of the event loop, once all that was ready has been done."""
+    """Returns in the next turn of the event loop, after the callbacks that are ready now."""
     await asyncio.sleep(0)

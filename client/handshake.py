@@ -26,8 +26,8 @@ class Question(NamedTuple):
 
 
 Dialogue: TypeAlias = Generator[Question, object, int | None]
-"""A running authenticator: yields requests, is sent their responses, and returns on success the session's lifetime in
-milliseconds, or None for an unlimited session. An exception ends the connection."""
+"""A running authenticator: yields requests and receives their responses. On success it returns the session's lifetime
+in milliseconds, or None for an unlimited session. An exception ends the connection."""
 Authenticator: TypeAlias = Callable[[PeerVersions], Dialogue]
 
 

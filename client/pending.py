@@ -17,9 +17,10 @@ class InFlightLimits(NamedTuple):
     """The limits on a connection's requests in flight and on its responses."""
 
     max_in_flight: int = 100
-    """Most sent requests without a response."""
+    """Maximum number of sent requests without a response."""
     max_in_flight_bytes: int = 32 * 1024 * 1024
-    """Bytes of requests in flight, below which the next request is sent. A larger request is sent too."""
+    """The next request is sent while the requests in flight have fewer bytes than this. So a larger request is sent,
+    too."""
     max_response_bytes: int = MAX_RESPONSE_BYTES
 
 

@@ -149,7 +149,7 @@ class Peer:
 
 
 class Peers:
-    """The brokers of a cluster by node id, and those to ask first."""
+    """The brokers of a cluster by node id, and the brokers to ask first."""
 
     def __init__(
         self, settings: Settings, clock: Clock, draw: Callable[[], float], bootstrap: Sequence[Address] = ()

@@ -29,7 +29,7 @@ class Session(NamedTuple):
         names = " ".join(typed)
         if not sys.stdin.isatty():
             raise misuse(f"{what} {names} cannot be undone: without a terminal --yes is required")
-        sys.stderr.write(f"{what} {names} cannot be undone. Type the name to go on: ")
+        sys.stderr.write(f"{what} {names} cannot be undone. Type the name to continue: ")
         sys.stderr.flush()
         if sys.stdin.readline().split() != list(typed):
             raise CommandError("aborted: the name does not match")

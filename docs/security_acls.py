@@ -36,7 +36,7 @@ second, in one line for each client, operation and resource type.
 
 A pattern subscription of a consumer group matches the topics that its member may describe at that moment. Patterns are
 matched again when topics are created, and every `group.consumer.regex.refresh.interval.ms`. Members with the same
-pattern share one result, whichever member it was matched for; reading a topic requires READ all the same.
+pattern share one result, whichever member it was matched for; reading a topic still requires READ.
 
 ## Required operations by API
 

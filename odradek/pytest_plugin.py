@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odradek.testing import Broker, Cluster, ExternalBroker
 
 LOG_BYTES = 20_000
-"""Most bytes of each broker's log since the start of the test that the report shows."""
+"""Maximum number of bytes of each broker's log, since the start of the test, that the report shows."""
 
 EXTERNAL, CONTROL = "ODRADEK_EXTERNAL", "ODRADEK_CONTROL"
 TOPIC_MARK = "odradek_topic(partitions, replicas, configs): the settings of the topic of the fixture odradek_topic"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 EVENTS_PER_SESSION = 6.0
 THINK_TIME_MS = 25_000.0
-"""Mean time between the clicks of a session: short beside the 30 minutes that end one."""
+"""Mean time between the clicks of a session, which is short compared with the 30 minutes after which a session ends."""
 LATE_BY_MS = 8 * 60_000.0
 TRANSIT_MS = 120.0
 DOUBLED_AFTER_MS = 2_000.0

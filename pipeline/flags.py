@@ -145,7 +145,7 @@ def _generate(parser: Parser) -> None:
     PARTITIONS.add(parser, default=4)
     _add_settings(parser, "a property of the client (librdkafka)")
     Flag(("--records",), "number of records, including repeated records", "N", integer).add(parser, required=True)
-    Flag(("--seed",), "the same seed and start give the same records", "N", integer).add(parser, default=0)
+    Flag(("--seed",), "the same seed and start produce the same records", "N", integer).add(parser, default=0)
     Flag(("--start",), "time of the first event; default: the last event is now", "TIME").add(parser)
     Flag(("--per-second",), "events per simulated second", "N", number).add(parser, default=20.0)
     Flag(("--users",), "number of users", "N", integer).add(parser, default=20_000)
@@ -177,7 +177,7 @@ def _stream(parser: Parser) -> None:
     BOOTSTRAP.add(parser, required=True)
     _add_only_topics(parser)
     OUT.add(parser, required=True, help="directory of the store")
-    triggers = "now: load the present records; 10s: load every ten seconds; continuous:1s"
+    triggers = "now: load the existing records; 10s: load every ten seconds; continuous:1s"
     Flag(("--trigger",), triggers, "TRIGGER").add(parser, default="now")
     Flag(("--max-offsets",), "offsets per batch", "N", integer).add(parser, default=200_000)
     Flag(("--checkpoint",), "Spark's checkpoint; default: OUT/_checkpoint", "DIR").add(parser)

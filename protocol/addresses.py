@@ -1,7 +1,7 @@
 """The canonical spelling of addresses, so that they can be compared as text.
 
-Source: java.net.InetAddress, as which Kafka compares them: an IPv4 address from an IPv6 socket is the IPv4 address, and
-`::1` is `0:0:0:0:0:0:0:1`.
+Source: java.net.InetAddress, by which Kafka compares addresses: an IPv4 address from an IPv6 socket is the IPv4
+address, and `::1` is `0:0:0:0:0:0:0:1`.
 """
 
 from __future__ import annotations

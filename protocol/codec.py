@@ -141,7 +141,7 @@ class _Source:
         return field.default_source()
 
     def min_size(self, kind: Kind, compact: bool) -> int:
-        """Returns the fewest bytes of a value, to check an array's count against the remaining bytes."""
+        """Returns the minimum number of bytes of a value, to check an array's count against the remaining bytes."""
         if kind.name in SIZES:
             return SIZES[kind.name]
         if kind.struct is None:
@@ -277,9 +277,7 @@ class _DecoderSource(_Source):
                 body.append(f"   o.{field.name}, = {unpack}(b, p); p += {SIZES[field.kind.name]}")
             else:
                 self.variable(body, "   ", field, "z")
-            body.append(
-                f"   if p != z: raise ProtocolError('tagged field {field.name} is not as long as it says', offset=p)"
-            )
+            body.append(f"   if p != z: raise ProtocolError('tagged field {field.name} has a wrong length', offset=p)")
         body.append("  p = z")
 
 

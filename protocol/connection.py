@@ -24,7 +24,7 @@ FIRST_BYTES: Final = 4 * 1024
 send nothing, so that a buffer grows only in proportion to the received bytes."""
 
 GROWTH: Final = 2
-"""A buffer grows to GROWTH times the received bytes plus FIRST_BYTES. The partial frame is copied at each growth."""
+"""A buffer grows to GROWTH times the received bytes, plus FIRST_BYTES. Each growth copies the partial frame."""
 
 USUAL_FRAME_BYTES: Final = 128 * 1024
 USUAL_GROWTH: Final = 8
@@ -37,10 +37,11 @@ SPARE_BYTES: Final = 2 * 1024 * 1024
 New memory of that size comes from the kernel, page by page, and is zeroed twice."""
 
 MANY_BUFFERS: Final = 1024
-"""The most buffers that the system accepts in one write (IOV_MAX)."""
+"""Maximum number of buffers that the system accepts in one write (IOV_MAX)."""
 
 SMALL_BYTES: Final = 4096
-"""Buffers below this are copied into larger ones, which costs less than to write each on its own."""
+"""Buffers below this size are copied into larger buffers, because a copy costs less than another buffer in the
+write."""
 
 JOIN_LIMIT_BYTES: Final = 16 * 1024
 """Responses up to this size are joined to one buffer: a copy is cheaper than a vectored write of many small pieces."""
@@ -162,7 +163,7 @@ class FrameReader:
     def _keep(self, whole: memoryview) -> None:
         spare_bytes = FIRST_BYTES if self._spare is None else len(self._spare)
         if spare_bytes < len(whole) <= self._spare_bytes:
-            self._spare = cast(bytearray, whole.obj)  # as all room here is
+            self._spare = cast(bytearray, whole.obj)  # every buffer here is a view of a bytearray
 
     def _hold(self, partial: memoryview | None) -> None:
         self._partial = partial

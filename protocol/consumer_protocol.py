@@ -20,7 +20,8 @@ PROTOCOL_TYPE: Final = "consumer"
 """The protocol type of groups that use this format."""
 
 MAX_ITEMS: Final = 256 * 1024
-"""Most topics and partitions of a subscription or an assignment: the limit of a request (broker.dispatch)."""
+"""Maximum number of topics and partitions of a subscription or an assignment: the limit of a request
+(broker.dispatch)."""
 
 NO_API_KEY: Final = -1
 _VERSION = struct_module.Struct(">h")

@@ -1,7 +1,7 @@
 """The subject of a certificate as Java's X500Principal.getName() spells it (RFC 2253), which names a principal; and the
 certificate's alternative names.
 
-Reads only the parts of DER that lead to them. OpenSSL has checked the certificate before.
+Reads only the parts of the DER bytes that lead to these names. OpenSSL has checked the certificate before.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Final
 
 INT64: Final = range(-(1 << 63), 1 << 63)
 MAX_DIGITS: Final = 19
-"""Most digits of a number in INT64."""
+"""Maximum number of digits of a number in INT64."""
 
 PORTS: Final = range(1 << 16)
 

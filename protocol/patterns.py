@@ -7,8 +7,8 @@ from itertools import accumulate
 from typing import Final
 
 MAX_NESTING: Final = 100
-"""Deepest nesting of groups. Python's compiler recurses for each level, and fails after some hundred, or earlier in
-deep call stacks, so that a pattern that compiles in one place may fail in another."""
+"""Maximum nesting of groups. Python's compiler recurses at each level, and fails after a few hundred levels, or earlier
+in deep call stacks. So a pattern that compiles in one place may fail in another."""
 
 
 def python_pattern(text: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:

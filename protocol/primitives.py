@@ -12,7 +12,10 @@ from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
 MAX_UVARINT_BYTES: Final = 5
-"""Longest unsigned varint: 32 bits in groups of seven."""
+"""Maximum number of bytes of an unsigned varint: 32 bits in groups of seven."""
+MAX_ONE_BYTE: Final = 0x7F
+"""The largest count or length that takes one byte; each is encoded plus one (KIP-482)."""
+UUID_BYTES: Final = 16
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
@@ -82,4 +85,4 @@ def overrun(what: str, size: int, position: int, end: int) -> ProtocolError:
 
 
 def unexpected_null(what: str, position: int) -> ProtocolError:
-    return ProtocolError(f"{what} is null and may not be", offset=position)
+    return ProtocolError(f"{what} is null, which is not allowed", offset=position)

@@ -172,8 +172,8 @@ def nullable_since(cls: type, name: str) -> int:
 
 
 def annotation_of(cls: type, name: str) -> Any:
-    """Returns a field's evaluated annotation. Nearly all annotations are a single name, which it looks up:
-    typing.get_type_hints would compile each of the hundreds at a start."""
+    """Returns a field's evaluated annotation. Nearly all annotations are a single name, which this function looks up;
+    typing.get_type_hints would compile hundreds of annotations at each start."""
     source, scope = cls.__annotations__[name], vars(sys.modules[cls.__module__])
     named = scope.get(source) or _PLAIN_NAMES.get(source)
     return eval(source, scope) if named is None else named

@@ -124,11 +124,7 @@ def sync_partition_metadata(disk: Disk, log_directory: str) -> None:
     """Makes partition.metadata durable, if it exists."""
     path = os.path.join(log_directory, PARTITION_METADATA)
     if disk.exists(path):
-        handle = disk.open(path)
-        try:
-            disk.fsync(handle)
-        finally:
-            disk.close(handle)
+        disk.sync_file(path)
 
 
 def parse_number(text: str) -> int:

@@ -28,7 +28,7 @@ FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
 
 MAX_BUFFERS = min(1024, os.sysconf("SC_IOV_MAX"))
-"""Most buffers that a pwritev call accepts (IOV_MAX, 1024 on Linux)."""
+"""Maximum number of buffers that a pwritev call accepts (IOV_MAX, 1024 on Linux)."""
 
 PROBE_BYTES = 128 * 1024
 """Distance between the bytes that are probed to check whether a range is in memory: Linux's default read-ahead, because
@@ -100,8 +100,9 @@ class Disk(Protocol):
         ...
 
     def unload(self, mapping: memoryview) -> None:
-        """Releases a mapping's pages, so that they don't count as this process's memory until they are read again. They
-        stay in the page cache, and views stay valid."""
+        """Releases a mapping's pages, so that they don't count as this process's memory until they are read again. The
+        data remains in the page cache, and views stay valid.
+        """
 
     def size(self, handle: int) -> int:
         """Returns the size of the open file in bytes."""
@@ -113,7 +114,7 @@ class Disk(Protocol):
         ...
 
     def fdatasync(self, handle: int) -> None:
-        """Does as fsync, without the metadata that reading the bytes back doesn't need."""
+        """Works like fsync, but omits metadata that is not needed to read the bytes back."""
         ...
 
     def ftruncate(self, handle: int, size_bytes: int) -> None:
@@ -168,6 +169,14 @@ class Disk(Protocol):
         finally:
             self.close(handle)
 
+    def sync_file(self, path: str) -> None:
+        """Makes the bytes of a file durable. Raises FileNotFoundError."""
+        handle = self.open(path)
+        try:
+            self.fsync(handle)
+        finally:
+            self.close(handle)
+
     def write_file(self, path: str, content: Buffer, *, sync: bool = True) -> None:
         """Creates or overwrites a file in place, and makes its bytes durable if `sync`."""
         handle = self.open(path, create=True, truncate=True)
@@ -179,10 +188,11 @@ class Disk(Protocol):
             self.close(handle)
 
     def write_atomically(self, path: str, content: Buffer, *, sync: bool = True) -> None:
-        """Replaces a file atomically: a reader, or a start after a crash, sees the old content or the new, never a
-        part.
+        """Replaces a file atomically: a reader, or a start after a crash, sees either the old content or the new
+        content.
 
-        Does as Kafka's CheckpointFile: writes `<path>.tmp`, syncs it, renames it to the target, syncs the directory.
+        As Kafka's CheckpointFile does, writes `<path>.tmp`, syncs it, renames it to the target, and syncs the
+        directory.
         """
         temporary = path + TEMPORARY_SUFFIX
         self.write_file(temporary, content, sync=sync)

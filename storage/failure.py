@@ -32,8 +32,8 @@ OUR_OWN = frozenset(
 is too long), or the process has used up its file descriptors or memory.
 
 No device returns these errors, and the call changed nothing. All other errors (EIO, EROFS, ENXIO, ENODEV, ESTALE,
-EUCLEAN, EACCES, ENOENT and any other) count as the disk's: to take a sound disk offline costs less than to trust a
-failing disk.
+EUCLEAN, EACCES, ENOENT and any other) count as failures of the disk, because taking a sound disk offline costs less
+than trusting a failing disk.
 """
 
 _bugs = logging.getLogger("storage.bug")
@@ -92,7 +92,7 @@ Report: TypeAlias = Callable[[LogDirFailure | LogDirFull], None]
 
 
 def unheard(_: LogDirFailure | LogDirFull) -> None:
-    """Ignores the failure. For a log without a log manager, whose caller gets the exception."""
+    """Ignores the failure. Used by a log without a log manager, because its caller gets the exception anyway."""
 
 
 def failure(log_dir: str, doing: str, error: OSError, report: Report = unheard) -> LogDirFailure | StorageBug:

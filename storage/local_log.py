@@ -163,7 +163,7 @@ class LocalLog:
                 self.producer_state.take_snapshot(sync=False)
                 old.seal()
             except OSError:
-                segment.delete()  # appends go on in the old segment; after a restart, the log would end at the new one
+                segment.delete()  # appends continue in the old segment; else a restart would end the log at the new one
                 self._named = False  # a power loss must not bring the new segment back after the next flush
                 raise
         self.segments.append(segment)

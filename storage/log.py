@@ -68,9 +68,10 @@ class Log(LocalLog):
         report: Report = unheard,
         before_cut: BeforeCut | None = None,
     ) -> Log:
-        """Opens the log in a folder, and creates the folder if needed. Unless `clean`, checks the log from the recovery
-        point on first; `recovered` then reports what was cut. The high watermark is limited to the log's end. Raises
-        LogDirFailure, LogDirFull, and what `before_cut` raises."""
+        """Opens the log in a folder, and creates the folder if needed. Unless `clean`, first checks the log from the
+        recovery point on; `recovered` then reports what was cut. The high watermark is limited to the log's end. Raises
+        LogDirFailure, LogDirFull, and the errors of `before_cut`.
+        """
         with failing(os.path.dirname(directory), f"opening {topic_partition}", may_be_full=True, report=report):
             disk.mkdir(directory, parents=True)
             producer_state = ProducerState(
@@ -171,7 +172,8 @@ class Log(LocalLog):
 
     def _may_be_plain(self, origin: Origin) -> bool:
         """True if `append_plain` may append a batch of this origin. A client's records in a compacted topic need a
-        check for keys; to a leader's batch the leader has applied the topic's rules."""
+        check for keys. A leader's batch needs no check, because the leader has applied the topic's rules.
+        """
         if origin is CLIENT:
             return self.rules.plain
         return origin is REPLICATION or (self.rules.stored_as_sent and origin is Origin.COORDINATOR)

@@ -78,7 +78,7 @@ class LogTable:
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
         verification_enabled: bool = False,
     ) -> None:
-        """Takes `unique`, which returns 32 new hex digits at each call, for the names of deleted and future logs."""
+        """`unique` returns 32 new hex digits at each call, for the names of deleted and future logs."""
         self.disk = disk
         self.dirs = {path: LogDir(path, disk=disk) for path in map(os.path.abspath, paths)}
         self.strays: dict[str, TopicPartition] = {}

@@ -186,7 +186,7 @@ class Logs(LogTable):
     def swap_future(self, topic_partition: TopicPartition, now_ms: int) -> Log:
         """Makes the future log, which has all batches, the current log, and deletes the old log."""
         current, future = self._logs[topic_partition], self._futures[topic_partition]
-        assert future.log_end_offset == current.log_end_offset, f"{topic_partition} is not copied whole"
+        assert future.log_end_offset == current.log_end_offset, f"{topic_partition} is not copied completely"
         for epoch, start_offset in current.epochs.entries:  # the copied batches don't have epochs without records
             if epoch > future.last_leader_epoch:
                 future.assign_leader_epoch(epoch, start_offset)

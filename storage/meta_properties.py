@@ -75,8 +75,9 @@ def _require(path: str, properties: dict[str, tuple[int, str, str]], key: str, p
 
 
 def _check_without_directory_id(path: str, text: str) -> None:
-    """Raises CorruptCheckpoint for a line that may be a damaged directory.id: without its id, the cluster would take
-    the directory for a new, empty directory."""
+    """Raises CorruptCheckpoint for a line that may be a damaged directory.id. Without the id, the cluster would assume
+    that the directory is new and empty.
+    """
     for number, line in enumerate(text.splitlines(), 1):
         if _WITHOUT_DIRECTORY_ID.fullmatch(line) is None:
             raise CorruptCheckpoint(path, number, line, "a line of meta.properties, which has no directory.id")

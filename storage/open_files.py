@@ -22,9 +22,10 @@ MAX_TXN_INDEXES: Final = 64
 segment takes a megabyte if half of the transactions, with ten records each, abort."""
 
 MAX_LOADED_BYTES: Final = 64 << 20
-"""Mapped bytes of all segments that may count as the process's memory because they were read. They are page cache, but
-a container's memory limit and metrics count them, so without a limit they grow with every consumer's reads. To release
-a megabyte takes some microseconds; to send it takes a hundred."""
+"""Maximum number of mapped bytes of all segments that may count as the process's memory because they were read. The
+bytes belong to the page cache, but a container's memory limit and metrics count them, so without this limit they would
+grow with every consumer's reads. Releasing a megabyte takes a few microseconds; sending it takes a hundred.
+"""
 
 
 class Closable(Protocol):

@@ -45,7 +45,7 @@ def deletable(
     expired: list[Deletable] = []
 
     def take(reason: Reason, may_go: Callable[[Segment, int | None], bool]) -> None:
-        """Adds the oldest remaining segments, as long as the rule allows it."""
+        """Moves the oldest remaining segments to the result, as long as the rule allows it."""
         for n in range(len(expired), len(segments)):
             segment = segments[n]
             following = segments[n + 1].base_offset if n + 1 < len(segments) else None

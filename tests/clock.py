@@ -1,5 +1,5 @@
-"""The clocks of tests. `ManualClock` stands still unless a test moves it. `RunningClock` is for whole brokers, whose
-threads and timers need time that passes. A simulation has the time of its event loop
+"""The clocks of tests. The time of a `ManualClock` changes only when a test advances it. `RunningClock` is for whole
+brokers, whose threads and timers need time that passes. A simulation uses the time of its event loop
 (`tests/simulation/virtual_time.py`)."""
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from broker.clock import SystemClock, Timer
 NS_PER_MS = 1_000_000
 START_MS = 1_700_000_000_000
 PATIENCE_S = 20
-"""A test fails if no timer is set for this long; nothing waits for this time to pass."""
+"""A test fails if no timer is set for this time. A test that passes doesn't wait for it."""
 
 
 class ManualTimer:
-    """A timer of a ManualClock; `when_ms` is on the clock's monotonic time."""
+    """A timer of a ManualClock; `when_ms` is its monotonic time."""
 
     def __init__(self, when_ms: float, then: Callable[[], None], cancelled: Callable[[], None]) -> None:
         self.when_ms = when_ms
@@ -32,8 +32,8 @@ class ManualTimer:
 
 
 class ManualClock:
-    """`broker.clock.Clock` that a test moves: by `advance`, which calls each timer at its time, or by a new `time_ms`
-    and `ring`, which calls timers late, as a busy event loop does."""
+    """A `broker.clock.Clock` that a test controls. `advance` calls each timer at its time. With a new `time_ms` and
+    `ring`, timers are called late, as by a busy event loop."""
 
     def __init__(self, time_ms: float = START_MS, *, ahead_ms: int = 0, tick_ms: int = 0) -> None:
         """The time of day is `ahead_ms` ahead of the monotonic time; each reading of the monotonic time moves it by
@@ -67,7 +67,7 @@ class ManualClock:
 
     @property
     def timers(self) -> list[ManualTimer]:
-        """The timers that are set, the earliest first."""
+        """Returns the timers that are set, the earliest first."""
         return [timer for *_, timer in sorted(self._heap, key=lambda entry: entry[:2]) if not timer.is_cancelled]
 
     def advance(self, by_ms: float) -> None:
@@ -80,7 +80,7 @@ class ManualClock:
         self.time_ms = end_ms
 
     def ring(self) -> None:
-        """Calls the timers that are due now; one that such a call sets waits for the next `ring`."""
+        """Calls the timers that are due now. A timer that is set by such a call waits for the next `ring`."""
         due = []
         while self._heap and self._heap[0][0] <= self.time_ms:
             due.append(heapq.heappop(self._heap)[2])
@@ -88,7 +88,7 @@ class ManualClock:
             self._call(timer)
 
     async def next_timer(self) -> float:
-        """Waits until a timer is set; returns the milliseconds until the earliest is due."""
+        """Waits until a timer is set; returns the milliseconds until the earliest timer is due."""
         async with asyncio.timeout(PATIENCE_S):
             while not self.timers:
                 self._changed.clear()
@@ -105,7 +105,7 @@ class ManualClock:
 
 
 class RunningClock:
-    """The machine's clock, moved ahead by a test."""
+    """The machine's clock, which a test can also advance."""
 
     def __init__(self) -> None:
         self._system = SystemClock()

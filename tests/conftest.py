@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Apache Kafka 4 no longer speaks with the oldest clients: against it those tests do not exist."""
+    """Leaves out tests of the oldest clients with Apache Kafka 4, which no longer supports them."""
     if config.getoption("--peer", "odradek") == "odradek":
         return
     refused = [item for item in items if item.get_closest_marker("odradek_only")]

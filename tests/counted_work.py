@@ -1,4 +1,4 @@
-"""Counts the work of a call in lines of Python that it executes: the same on each machine, however busy it is."""
+"""Counts the work of a call in executed lines of Python, which is the same on every machine, however busy it is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Tracer = Callable[[FrameType, str, Any], Any]
 
 
 def lines_run(work: Callable[[], object]) -> int:
-    """Returns how many lines of Python the call executes, with each turn of a loop or comprehension."""
+    """Returns the number of lines of Python that the call executes; each turn of a loop or comprehension counts."""
     count = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Tracer:

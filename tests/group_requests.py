@@ -1,4 +1,4 @@
-"""Requests of groups by plain values: topics by name, offsets by partition, strategies by name."""
+"""Builds requests of groups from plain values: topics by name, offsets by partition, strategies by name."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def join_group(
 def sync_group(
     group: str, member_id: str, generation: int, assignments: Mapping[str, bytes] | None = None, **fields: Any
 ) -> SyncGroupRequest:
-    """`assignments` are the leader's, by member id."""
+    """Returns a SyncGroup request. `assignments` are the leader's, by member id."""
     return SyncGroupRequest(
         group_id=group,
         generation_id=generation,
@@ -94,7 +94,7 @@ def txn_offset_commit(
     ids: Ids | None = None,
     **fields: Any,
 ) -> TxnOffsetCommitRequest:
-    """`producer` is its id and epoch."""
+    """Returns a TxnOffsetCommit request. `producer` is the producer's id and epoch."""
     topics = [
         TxnOffsetCommitRequestTopic(
             name=name,
@@ -125,14 +125,14 @@ def offset_fetch(
     stable: bool = False,
     ids: Ids | None = None,
 ) -> OffsetFetchRequest:
-    """Of version 8 or later; without `topics` all offsets of the group are requested."""
+    """Returns an OffsetFetch request of version 8 or later. Without `topics` it requests all offsets of the group."""
     return OffsetFetchRequest(groups=[fetched_group(group, topics, ids=ids)], require_stable=stable)
 
 
 def fetched_group(
     group: str, topics: Mapping[str, Iterable[int]] | None = None, *, ids: Ids | None = None, **fields: Any
 ) -> OffsetFetchRequestGroup:
-    """A group of an OffsetFetch."""
+    """Returns a group of an OffsetFetch request."""
     requested = (
         None
         if topics is None

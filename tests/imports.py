@@ -1,4 +1,4 @@
-"""Which of the project's own modules import which."""
+"""Finds the imports between the project's own modules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def imported_modules(path: str) -> Iterator[str]:
 
 
 def imported_files(path: str) -> set[str]:
-    """The files of ours that one imports, for types too; a package's face counts only where its own names are meant."""
+    """Returns the files of this project that a file imports, including imports for types. A package's __init__ counts
+    only if its own names are used."""
     files: set[str] = set()
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
@@ -52,8 +53,7 @@ def file_of(module: str) -> str | None:
 
 
 def circle(imports: dict[str, set[str]]) -> list[str]:
-    """A row of files each of which is imported by the next, the last one being the first; none where there is no such
-    row."""
+    """Returns a cycle of files, each of which imports the next; empty if there is none."""
     try:
         TopologicalSorter(imports).prepare()
     except CycleError as error:
@@ -78,8 +78,8 @@ def module_of(path: str) -> str:
 
 
 def is_imported(path: str) -> bool:
-    """True when another file imports the module, or a part of the package, or a table does: of handlers, decisions
-    or commands."""
+    """True if another file imports the module or a part of the package, or if a table of handlers, decisions or
+    commands names it."""
     module = module_of(path)
     by_others = any(module in names for other, names in importers().items() if other != path)
     by_parts = path.endswith("/__init__.py") and any(
@@ -92,6 +92,6 @@ def is_imported(path: str) -> bool:
 
 
 def is_described(path: str) -> bool:
-    """True for a module of the protocol that tests import, or whose folder they list."""
+    """True for a module of the protocol that tests import, or whose folder the tests list."""
     is_tested = module_of(path) in imported_by_tests() or path.startswith(LISTED_BY_TESTS)
     return path.startswith(DESCRIBED_WHOLE) and is_tested

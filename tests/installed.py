@@ -1,6 +1,7 @@
 """`--installed`: the tests import Odradek from a wheel of this tree, with its compiled core, and start its command.
 
-pytest loads this before any conftest, since the first import of a package decides where all of it comes from.
+pytest loads this module before any conftest, because the first import of a package determines the source of all its
+modules.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def import_from(folder: Path) -> None:
-    """Puts an installed wheel before the tree on the path of this process and of the Python processes it starts."""
+    """Puts an installed wheel before the source tree on the path of this process and of the Python processes that it
+    starts."""
     places = [str(folder / "odradek"), str(folder)]
     sys.path[:0] = places
     os.environ["PYTHONPATH"] = os.pathsep.join(places)
@@ -41,7 +43,7 @@ def import_from(folder: Path) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out tests that replace parts of compiled modules: compiled code does not look at the replacement."""
+    """Leaves out tests that replace parts of compiled modules, because compiled code ignores the replacement."""
     if config.getoption("--installed"):
         left_out = [item for item in items if item.get_closest_marker("source_only")]
         config.hook.pytest_deselected(items=left_out)

@@ -1,4 +1,4 @@
-"""The project's own sources, as the rules of style read them."""
+"""Reads the project's own sources for the rules of style."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIZED = (*CORE, "odradek", "bench", "pipeline", "tests")
 
 @cache
 def sources(*packages: str) -> tuple[tuple[str, str], ...]:
-    """(path from the root, text) of every Python file of these packages."""
+    """Returns (path from the root, text) of every Python file of these packages."""
     files = sorted(file for package in packages for file in (ROOT / package).rglob("*.py"))
     return tuple(
         (file.relative_to(ROOT).as_posix(), file.read_text()) for file in files if "node_modules" not in file.parts

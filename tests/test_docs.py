@@ -1,4 +1,4 @@
-"""A page that is generated is as its source has it."""
+"""Tests that each generated page matches its source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of style that ruff, mypy and import-linter cannot say. Each allowance below has its reason beside it."""
+"""The rules of style that ruff, mypy and import-linter can't check. Each exception has its reason beside it."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ HANDLER_HEADER = re.compile(r"^([A-Z]\w+) \((\d+)\): \S")
 
 
 def names_of_imports(module: ast.Module) -> dict[str, str]:
-    """Local name → what it stands for, so that `from time import monotonic as m` hides nothing."""
+    """Returns local name → the imported name, so that `from time import monotonic as m` is also found."""
     names: dict[str, str] = {}
     for node in ast.walk(module):
         if isinstance(node, ast.Import):
@@ -101,7 +101,7 @@ def names_of_imports(module: ast.Module) -> dict[str, str]:
 
 
 def calls(path: str) -> Iterator[tuple[int, str]]:
-    """(line, full name) of each call and each bare use of an imported module's function in a file."""
+    """Returns (line, full name) of each call, and of each other use of an imported module's function, in a file."""
     names = names_of_imports(tree(path))
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Call) and (name := dotted(node.func)):
@@ -128,7 +128,7 @@ def test_a_banned_call_stays_in_its_module() -> None:
 
 
 def allowed_calls() -> Iterator[tuple[str, str]]:
-    """Yields (module, call) of every call that one module may make and others may not."""
+    """Yields (module, call) of every call that only certain modules may make."""
     yield from ((path, ban) for ban, (modules, _) in BANNED_CALLS.items() for path in sorted(modules))
     yield from ALLOWED_CALLS
 
@@ -165,7 +165,7 @@ def uses_of_any(node: ast.AST) -> Iterator[int]:
 
 
 def meaningless_any() -> set[str]:
-    """Returns the types of ANY_MEANS_NOTHING that take an `Any` somewhere."""
+    """Returns the types in ANY_MEANS_NOTHING that are used with `Any`."""
     return {
         node.value.id
         for path, _ in sources(*CORE)

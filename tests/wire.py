@@ -1,5 +1,5 @@
-"""A client of one connection that sends any frame and any request in any version, for what real clients would never
-ask."""
+"""A client of one connection that sends any frame, and any request in any version, including requests that real clients
+never send."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CORRELATION_ID = 7
 
 
 def request_frame(request: object, version: int) -> bytes:
-    """A request as a client frames it."""
+    """Returns a request as a client frames it."""
     buffers, _ = ClientCodec(type(request), None, version, CLIENT_ID).frame(request, CORRELATION_ID)
     return b"".join(buffers)
 
 
 def decode_response(frame: bytes, response: type[A], version: int) -> A:
-    """The answer in a frame without its size, which must have nothing behind it."""
+    """Returns the response in a frame without its size. Nothing may follow the response."""
     message = identity(response)
     start = 5 if version in message.flexible and message.key != ApiKey.API_VERSIONS else 4
     answer, end = decode(response, version, memoryview(frame), start)
@@ -35,27 +35,27 @@ def decode_response(frame: bytes, response: type[A], version: int) -> A:
 
 
 class WireClient:
-    """One request at a time, each answered before the next. Nothing is negotiated."""
+    """A client that sends a request only after the last one is answered, and doesn't negotiate versions."""
 
     def __init__(
         self, bootstrap: str, timeout_s: float = 10, source: str = "", context: ssl.SSLContext | None = None
     ) -> None:
-        """`source` is the address that it comes from; with a `context` it speaks TLS."""
+        """`source` is the local address of the connection; with a `context` it uses TLS."""
         host, _, port = bootstrap.rpartition(":")
         plain = socket.create_connection((host, int(port)), timeout_s, (source, 0) if source else None)
         self.socket = plain if context is None else context.wrap_socket(plain, server_hostname=host)
 
     def ask(self, request: object, response: type[A], version: int) -> A:
-        """The answer; ConnectionError if the broker closed the connection instead."""
+        """Returns the answer. Raises ConnectionError if the broker closes the connection instead."""
         return decode_response(self.exchange(request_frame(request, version)), response, version)
 
     def exchange(self, frame: bytes) -> bytes:
-        """The frame that answers a frame, without its size."""
+        """Sends a frame, and returns the frame of the answer without its size."""
         self.socket.sendall(frame)
         return self.receive()
 
     def receive(self) -> bytes:
-        """The next frame, without its size."""
+        """Returns the next frame, without its size."""
         return self._read(*struct.unpack(">i", self._read(4)))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Names of classes: each class has a name of its own, and is imported under it. Words: docs/glossary.md."""
+"""Rules for the names of classes: each class has a unique name, and is imported under it. Words: docs/glossary.md."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def decorators(node: ast.ClassDef) -> set[str]:
 
 
 def needless_decorators() -> Iterator[str]:
-    """Yields those of SCHEMA_DECORATORS that decorate no class."""
+    """Yields the entries of SCHEMA_DECORATORS that decorate no class."""
     nodes = (node for path, _ in sources(*CORE) for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef))
     yield from SCHEMA_DECORATORS.difference(*map(decorators, nodes))
 
 
 def doubled_classes() -> Iterator[str]:
-    """Yields the names that several classes have, of modules that are no tests: one has to be told from the other."""
+    """Yields the names that several classes outside of tests have, because such classes could be confused."""
     homes: dict[str, list[str]] = {}
     for path in every_path():
         for node in tree(path).body:
@@ -44,7 +44,7 @@ def doubled_classes() -> Iterator[str]:
 
 
 def renamed_imports() -> Iterator[tuple[str, str, ast.alias]]:
-    """Yields (place, module, names) of the imports that give a class of ours another name."""
+    """Yields (place, module, names) of the imports that give one of our classes another name."""
     for path in every_path():
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith((*CORE, "bench", "pipeline")):
@@ -55,7 +55,7 @@ def renamed_imports() -> Iterator[tuple[str, str, ast.alias]]:
 
 
 def renamed_classes() -> Iterator[str]:
-    """Yields the imports that give a class another name, without those of a message's part."""
+    """Yields the imports that give a class another name, except for parts of a message."""
     return (
         f"{place}: {alias.name} as {alias.asname}: one of two things needs another name"
         for place, module, alias in renamed_imports()
@@ -64,6 +64,6 @@ def renamed_classes() -> Iterator[str]:
 
 
 def needless_prefixes() -> Iterator[str]:
-    """Yields those of KAFKA_NAMED of whose modules no class is imported under another name."""
+    """Yields the entries of KAFKA_NAMED whose modules have no class that is imported under another name."""
     modules = [module for _, module, _ in renamed_imports()]
     return (prefix for prefix in KAFKA_NAMED if not any(module.startswith(prefix) for module in modules))

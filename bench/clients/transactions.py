@@ -1,4 +1,4 @@
-"""Transactions by confluent-kafka, each of which is awaited; ProducerPerformance ends its transactions by the clock.
+"""Transactions by confluent-kafka, which waits for the end of each. ProducerPerformance ends them at fixed intervals.
 
     python -m bench.clients.transactions VERB HOST:PORT TOPIC PAYLOADS [--records N] …
 

@@ -29,13 +29,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--clusters", nargs="+", choices=[*FLAVOURS], help=("clusters that take part (all)"), default=[*FLAVOURS]
     )
-    parser.add_argument("--rounds", type=int, default=3, help="rounds that count (3)")
+    parser.add_argument("--rounds", type=int, default=3, help="counted rounds (3)")
     parser.add_argument("--failovers", type=int, default=Sizes().failovers, help="number of kills in a failover (50)")
     parser.add_argument(
         "--partitions", type=int, default=Sizes().partitions, help=("partitions of cluster-many (10,000)")
     )
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of the JSON files ({RESULTS})")
-    parser.add_argument("--small", action="store_true", help="tiny sizes, one round: shows that the bench works")
+    parser.add_argument("--small", action="store_true", help="tiny sizes, one round: tests the benchmark itself")
     return parser.parse_args()
 
 

@@ -48,8 +48,7 @@ def timed(action: Callable[[], None]) -> float:
 
 def create(cluster: BenchCluster, assignments: Sequence[Sequence[int]]) -> None:
     """Creates the topic, and waits until each broker has the logs of its replicas and serves the partitions that it
-    leads. The metadata alone say nothing: they show new replicas as in sync before their logs exist.
-    """
+    leads. Metadata isn't enough: it shows new replicas as in sync before their logs exist."""
     topics.create(cluster, TOPIC, assignments, look_s=LOOK_S)
     expected = {broker_id: sum(broker_id in replicas for replicas in assignments) for broker_id in BROKERS}
     until(

@@ -35,7 +35,7 @@ def clusters(folder: Path) -> str:
     return (
         f"Measured on {shown[0].machine}, {days}. The ratio is that of Odradek's brokers to Apache "
         f"Kafka's under the same controller.\n\n{table(headings, rows)}\n"
-        f"{table(('row', 'rounds of warming up', 'rounds that count'), rounds)}{''.join(failed(shown))}"
+        f"{table(('row', 'warm-up rounds', 'counted rounds'), rounds)}{''.join(failed(shown))}"
     )
 
 

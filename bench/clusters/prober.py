@@ -100,7 +100,7 @@ class Prober:
         return min(times, default=None)
 
     def pauses_ns(self) -> list[int]:
-        """Returns the longest time between two acknowledgements of each partition."""
+        """Returns the longest time between two acknowledgements, for each partition."""
         return [
             max((after.at_ns - before.at_ns for before, after in itertools.pairwise(times)), default=0)
             for times in self.acknowledged

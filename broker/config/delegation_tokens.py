@@ -15,7 +15,7 @@ class DelegationTokenOptions(Config):
         "are no delegation tokens.",
     )
     delegation_token_max_lifetime_ms = option(
-        LONG, 604_800_000, "Longest lifetime of a delegation token, however often it is renewed.", at_least=1
+        LONG, 604_800_000, "Longest lifetime of a delegation token, with all its renewals.", at_least=1
     )
     delegation_token_expiry_time_ms = option(
         LONG,

@@ -143,9 +143,8 @@ def _broker_config(name: str, value: str | None, synonyms: list[Synonym]) -> Des
 def _config(
     name: str, value: str | None, synonyms: list[Synonym], option: Option | None, doc: str | None, *, read_only: bool
 ) -> DescribedConfig:
-    """Returns the config. The value is left out if it is sensitive; the value of an unknown name is, because it may be
-    a password.
-    """
+    """Returns the config. The value is left out if it is sensitive. The value of an unknown name counts as sensitive,
+    because it may be a password."""
     sensitive = option is None or option.type.sensitive
     if sensitive:
         value, synonyms = None, [synonym._replace(value=None) for synonym in synonyms]

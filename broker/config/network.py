@@ -84,7 +84,7 @@ class NetworkOptions(Config):
         30_000,
         "Time in which a connection must send the rest of a request that it has begun, or the next 64 KiB of it. "
         "The same time limits the wait for memory. Afterwards the connection is closed; otherwise a client that sends "
-        "a byte now and then would hold memory for ever.",
+        "a byte now and then would hold memory forever.",
         at_least=100,
         update=CLUSTER_WIDE,
     )

@@ -27,7 +27,7 @@ class OAuthOptions(Config):
         None,
         "Class that authenticates clients. Java classes are not loaded: OAUTHBEARER accepts the names of Kafka's "
         "own classes, OAuthBearerValidatorCallbackHandler (the default) for signed tokens and "
-        "OAuthBearerUnsecuredValidatorCallbackHandler for unsigned tokens, which everybody can make.",
+        "OAuthBearerUnsecuredValidatorCallbackHandler for unsigned tokens, which any client can create.",
     )
     sasl_oauthbearer_jwks_endpoint_url = option(
         STRING, None, "URL of the issuer's public keys (JWKS): http, https, or file. A file is read at the start."

@@ -34,12 +34,12 @@ class ReplicationOptions(Config):
     replica_fetch_max_bytes = option(
         INT,
         1_048_576,
-        "Maximum bytes of one partition in one fetch. A larger first batch is fetched all the same.",
+        "Maximum bytes of one partition in one fetch. A larger first batch is fetched anyway.",
         at_least=0,
     )
     replica_fetch_min_bytes = option(INT, 1, "Bytes for which the leader waits before it answers.", importance="high")
     replica_fetch_response_max_bytes = option(
-        INT, 10_485_760, "Maximum bytes of one response. A larger first batch is fetched all the same.", at_least=0
+        INT, 10_485_760, "Maximum bytes of one response. A larger first batch is fetched anyway.", at_least=0
     )
     replica_fetch_wait_max_ms = option(
         INT,

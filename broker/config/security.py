@@ -59,7 +59,7 @@ class SaslOptions(Config):
         30_000,
         "Time from a connection's first byte within which it must have authenticated, its TLS handshake included; "
         "then it is closed. Without this limit, a client that sends a byte now and then would keep its connection "
-        "open for ever.",
+        "open forever.",
         at_least=100,
     )
     odradek_unauthenticated_connections_max = option(

@@ -32,7 +32,7 @@ class ZookeeperOptions(Config):
     zookeeper_set_acl = option(
         BOOLEAN,
         False,
-        "Create znodes that everybody may read and only the user in odradek.zookeeper.digest may change.",
+        "Create znodes that every client may read and only the user in odradek.zookeeper.digest may change.",
         importance="high",
     )
     broker_id_generation_enable = option(

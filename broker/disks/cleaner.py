@@ -102,9 +102,8 @@ class Cleaner:
                 await self._rest()
 
     async def clean_now(self, target: Log) -> bool:
-        """Cleans a log up to its last closed segment, however little is dirty; False if nothing was dirty. Cleans clean
-        segments again, because tombstones may have expired. Raises KafkaError.
-        """
+        """Cleans a log up to its last closed segment, even if little of it is dirty; False if nothing was dirty. Also
+        cleans segments that are clean already, because their tombstones may have expired. Raises KafkaError."""
         while target.is_at_work and self._busy:
             await asyncio.wait(self._busy, return_when=asyncio.FIRST_COMPLETED)
         with failing(target.log_dir, f"looking for what to clean of {target.topic_partition}", report=target.report):
@@ -262,7 +261,7 @@ class Cleaner:
         deaths = self._deaths[target.topic_partition] = self._deaths.get(target.topic_partition, 0) + 1
         logger.error("cleaner process died", partition=str(target.topic_partition), reason=str(death))
         if deaths >= MAX_DEATHS:
-            self._give_up(target, f"{deaths} cleaner processes died of it")
+            self._give_up(target, f"{deaths} cleaner processes died while they cleaned it")
 
     def _give_up(self, failed: Log, reason: str) -> None:
         self.uncleanable[failed.topic_partition] = Uncleanable(failed, reason)

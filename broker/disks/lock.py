@@ -33,8 +33,8 @@ class DirectoryLock:
         except OSError:
             os.close(self._descriptor)
             message = (
-                f"{directory} is in use: another broker holds {self.path}; stop that broker, or give --data another "
-                "directory"
+                f"{directory} is in use: another broker holds {self.path}; stop that broker, or use another "
+                "directory for --data"
             )
             raise DirectoryInUse(message) from None
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from copy import copy
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 
 from broker.dispatch.call import Call
-from broker.dispatch.rejection import RejectionBuilder
+from broker.dispatch.rejection import rejected
 from coordinator.cluster.topics.topic import Topic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import OffsetCommitRequestTopic, OffsetCommitResponseTopic
@@ -32,13 +32,13 @@ def take_absent(call: Call[Q], topics: list[T], answer: type[A], *, by_id: bool 
     for topic in topics:
         image = topic_of(call, topic, by_id=by_id)
         if image is None:
-            absent.append(rejected(call, answer, topic, UNKNOWN_ID if by_id else UNKNOWN_PARTITION))
+            absent.append(rejected(answer, call.version, UNKNOWN_ID if by_id else UNKNOWN_PARTITION, topic))
             continue
         missing = [partition for partition in topic.partitions if partition.partition_index not in image.partitions]
         if missing:
             part = copy(topic)
             part.partitions = missing
-            absent.append(rejected(call, answer, part, UNKNOWN_PARTITION))
+            absent.append(rejected(answer, call.version, UNKNOWN_PARTITION, part))
             topic.partitions = [p for p in topic.partitions if p.partition_index in image.partitions]
         if topic.partitions:
             existing.append(topic)
@@ -53,11 +53,6 @@ def topic_of(call: Call[Q], topic: T, *, by_id: bool) -> Topic | None:
     if image is not None:
         topic.name, topic.topic_id = image.name, image.topic_id
     return image
-
-
-def rejected(call: Call[Q], answer: type[A], topic: T, error: KafkaError) -> A:
-    """Returns the answer that rejects all partitions of a topic."""
-    return cast(A, RejectionBuilder(call.version, error).entry(answer, topic))
 
 
 def merged(absent: Iterable[A], answered: list[A]) -> list[A]:

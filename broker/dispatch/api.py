@@ -83,11 +83,12 @@ class Api:
     here: Here | None = None
     """(call, handle) → the response, for an API of the controller's that the receiving broker handles in part;
     `handle` has the controller answer the rest."""
+    strict_since: int | None = None
+    """The first version whose changes beyond the client's quota are rejected (KIP-599); for earlier versions they are
+    made, and the client is throttled. None for requests without such a quota."""
     unsupported: Callable[[Apis], object] | None = None
     """Returns the response, in version 0, to a request in a version that is not served; without it such a request
     closes the connection."""
-    oldest: int = 0
-    """The first version that is served, if it is not the message's first."""
     translate: Callable[[KafkaError, int], KafkaError] | None = None
     """(error, version) → the error that the client gets for a coordinator's."""
     explains: bool = False
@@ -108,8 +109,7 @@ class Api:
     @property
     def versions(self) -> Versions:
         """The versions that are served."""
-        first, last = identity(self.request).versions
-        return Versions(max(first, self.oldest), last)
+        return identity(self.request).versions
 
     def begins_with_throttle_time(self, version: int) -> bool:
         """True if the first field of a response is its client's throttle time (KIP-124)."""

@@ -35,7 +35,7 @@ MAX_ITEMS_ON_LOOP: Final = 1000
 class Call(Generic[Request]):
     """One request in progress: its message, its context, and the process that received it."""
 
-    __slots__ = ("_turns", "_unknown_ids", "api", "context", "host", "request", "version")
+    __slots__ = ("_sender", "_turns", "_unknown_ids", "api", "context", "host", "request", "version")
 
     def __init__(self, api: Api, context: Context, host: Host, request: Request) -> None:
         self.api = api
@@ -43,6 +43,7 @@ class Call(Generic[Request]):
         self.version = context.version
         self.host = host
         self.request = request
+        self._sender: Asker | None = None
         self._turns: Turns | None = None
         self._unknown_ids: set[Uuid] = set()
 
@@ -53,8 +54,14 @@ class Call(Generic[Request]):
 
     @property
     def sender(self) -> Asker:
-        """The client, as the controller sees it."""
-        return Asker(self.context.requester, self.version, self.host.broker_id)
+        """The client as the controller in this process sees it, with what the steps before the controller know."""
+        if self._sender is None:
+            self._sender = Asker(self.context.requester, self.version, self.host.broker_id)
+        return self._sender
+
+    @sender.setter
+    def sender(self, sender: Asker) -> None:
+        self._sender = sender
 
     async def by_controller(self) -> object:
         """Returns the controller's response, once this broker has applied the changes. Of a controller in another

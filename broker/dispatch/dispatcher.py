@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Awaitable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from librt.strings import read_i16_be, read_i32_be
 
@@ -34,7 +34,6 @@ from protocol.types import Buffer
 
 if TYPE_CHECKING:
     from broker.request.client_quotas import ClientQuotas
-    from broker.request.mutation_quotas import Throttled
 
 OLDEST: Final = 0
 """The version in which ApiVersions answers requests in a version that is not served."""
@@ -72,6 +71,12 @@ MAX_BYTES_ON_LOOP: Final = 16 * 1024
 milliseconds. A thread decodes larger requests, in a second for a hundred thousand entries."""
 
 logger: Final = get_logger(__name__)
+
+
+class Throttled(Protocol):
+    """A response with the time for which its client is throttled."""
+
+    throttle_time_ms: int
 
 
 class Route:
@@ -121,8 +126,11 @@ class Route:
     def _handler(self) -> Handle:
         """Returns the handler, with the steps before it."""
         api, host = self.api, self.host
-        handle = before(api.here, Call.by_controller if self.is_forwarded or api.handle is None else api.handle)
-        return handle if self.is_forwarded or host.authorizer is None else before(api.authorize.answer, handle)
+        if self.is_forwarded:
+            return before(api.here, Call.by_controller)
+        handle = Call.by_controller if api.handle is None else api.handle
+        handle = before(api.here, handle if api.strict_since is None else before(charge, handle))
+        return handle if host.authorizer is None else before(api.authorize.answer, handle)
 
     def decoder(self, version: int, size_bytes: int) -> Decoder:
         """Returns the decoder for a frame of that size."""
@@ -198,7 +206,7 @@ class Route:
             if self.api.begins_with_throttle_time(context.version):
                 return THROTTLE_TIME.pack(throttle_ms) + response[THROTTLE_TIME.size :]
         elif throttle_ms and self.has_throttle_time and response is not None:
-            cast("Throttled", response).throttle_time_ms = throttle_ms
+            cast(Throttled, response).throttle_time_ms = throttle_ms
         return response
 
     def _frame(self, context: Context, response: object) -> list[Buffer]:
@@ -360,6 +368,21 @@ class Dispatcher:
         if route is None or route.api.unsupported is None:
             raise ProtocolError(f"{api_name(context.key)} v{version} is not served; see ApiVersions", offset=0)
         return route.encode(context, route.api.unsupported(self.host.apis))
+
+
+async def charge(call: Call[object], handle: Handle) -> object:
+    """Performs a request within its client's quota of changes to the cluster, and returns the response with the
+    throttle time. The response itself must have the time, because nothing can be added to the answer of a request that
+    another broker forwarded."""
+    strict_since, host = call.api.strict_since, call.host
+    assert strict_since is not None
+    quota = host.mutation_quotas.find(call.context, is_strict=call.version >= strict_since)
+    if quota is None:
+        return await handle(call)
+    call.sender = call.sender._replace(quota=quota)
+    response: Throttled = await handle(call)
+    call.context.throttle_ms = response.throttle_time_ms = quota.throttle_ms(host.clock.monotonic_ms())
+    return response
 
 
 async def awaited(answer: Awaitable[Answer]) -> Answer:

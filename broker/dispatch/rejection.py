@@ -7,13 +7,15 @@ Source: `getErrorResponse` of the classes in org.apache.kafka.common.requests.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeVar, cast
 
 from broker.dispatch.api import Api
 from coordinator.cluster.decided import error_message
 from protocol.api_key import ApiKey
 from protocol.errors import KafkaError
 from protocol.schema import NONE, Versions, fields_of, parse_versions
+
+E = TypeVar("E")
 
 REPEATED: Final[Mapping[str, tuple[str, ...]]] = {
     "coordinators": ("coordinator_keys",),
@@ -121,6 +123,11 @@ class RejectionBuilder:
         """Returns the entries of a list of the response."""
         sources = [getattr(item, source, None) or () for source in REPEATED.get(name, ())]
         return [self.entry(struct, repeated) for source in sources for repeated in source]
+
+
+def rejected(kind: type[E], version: int, error: KafkaError, item: object) -> E:
+    """Returns the entry of a response that rejects an item of the request."""
+    return cast(E, RejectionBuilder(version, error).entry(kind, item))
 
 
 def repeat_key(made: object, name: str, item: object) -> None:

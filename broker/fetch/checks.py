@@ -87,7 +87,7 @@ def divergence(partition: Partition, fetched: FetchedPartition) -> EpochEnd | No
 
 def note_progress(replica: FetchingReplica | None, partition: Partition, fetched: FetchedPartition) -> None:
     """Records a follower's log end offset, unless its fetch offset is out of range. The answer is made afterwards, with
-    the high watermark that this may have advanced. Raises as `Partition.fetched` does."""
+    the high watermark that this may have advanced. Raises the errors of `Partition.fetched`."""
     offset = fetched.fetch_offset
     if replica is None or replica.is_noted or not partition.log_start_offset <= offset <= partition.log_end_offset:
         return

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from broker.clock import NS_PER_MS
-from broker.fetch import writing
+from broker.fetch import wire, writing
 from broker.fetch.access import deny_unreadable
 from broker.fetch.fetches import Fetches
 from broker.fetch.partition import FetchedPartition
@@ -34,7 +34,8 @@ TOPIC_STRIDE: Final = 1 << 32
 """The distance of two topics, to make one integer of a topic's position and a partition's index."""
 
 MANY_PARTITIONS: Final = 2_000
-"""The most partitions of a fetch that is served without a turn for other connections: twenty milliseconds."""
+"""Maximum number of partitions of a fetch that is served without a turn for other connections, which takes twenty
+milliseconds."""
 
 Outcome: TypeAlias = "list[Buffer] | FetchResponse | ParkedFetch"
 """An answer, encoded or as a message, or the parked request that will have an answer."""
@@ -162,7 +163,7 @@ class Fetch:
         self, result: PartitionReads, session_id: int, answers: list[FetchedPartition]
     ) -> list[Buffer] | FetchResponse:
         """Encodes the answer of these partitions by hand, or returns it as a message for the codec."""
-        if result.is_plain and self.context.version >= writing.FIRST_VERSION:
+        if result.is_plain and self.context.version >= wire.FIRST_VERSION:
             return writing.encoded(self.context.correlation_id, self.context.throttle_ms, session_id, answers)
         return response(self.fetches.image, self.context.listener, self.request, session_id, answers)
 

@@ -77,7 +77,8 @@ async def deny_unreadable(fetch: Fetch, turns: Turns) -> None:
 
 
 async def read_all(fetch: Fetch, turns: Turns) -> PartitionReads:
-    """Reads every partition once; has a thread read ahead what is not in memory, and then reads them again."""
+    """Reads every partition once. If data isn't in memory, a thread reads it ahead, and then the partitions are read
+    again."""
     result = await read_once(fetch, turns, is_warm=False)
     if result.cold is None:
         return result

@@ -97,7 +97,8 @@ class PartitionReads:
 def read_partitions(
     replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPartition], is_warm: bool
 ) -> PartitionReads:
-    """Reads every partition once. `is_warm`: a thread has read ahead what would wait for a disk."""
+    """Reads every partition once. `is_warm` is True if a thread has already read ahead the data that would wait for a
+    disk."""
     result = PartitionReads(partitions, request.max_bytes)
     read_some(replicas, request, partitions, result, is_warm)
     if request.replica is not None:
@@ -133,10 +134,12 @@ def read_some(
 
 
 def keeps_up(led: dict[int, Partition] | None, request: ParsedFetch, fetched: FetchedPartition) -> Partition | None:
-    """Returns the partition of a follower that is caught up and had all records at its last fetch too, as for most
-    partitions, and records its fetch; None for any other. `led` has the topic's partitions that this broker leads.
+    """Records a follower's fetch of a partition, if the follower is caught up and had all records at its last fetch
+    too, as for most partitions. Returns the partition; None for any other fetch, which is not recorded. `led` has the
+    topic's partitions that this broker leads.
 
-    Its answer has only offsets. `checked` gives the same result for any partition; the tests compare both.
+    The answer of such a partition has only offsets. `checked` gives the same result for any partition; the tests
+    compare both.
     """
     replica = request.replica
     if led is None or replica is None or request.selector is not None or request.version < FIRST_TOPIC_ID_VERSION:
@@ -184,7 +187,7 @@ def caught_up(replicas: Replicas, request: ParsedFetch, partitions: list[Fetched
 def readable(led: dict[int, Partition] | None, request: ParsedFetch, fetched: FetchedPartition) -> Partition | None:
     """Returns the partition if this broker leads it in the client's epoch and no further check is needed; None if it
     needs the checks of checks.py. `led` has the topic's partitions that this broker leads."""
-    if led is None or fetched.last_fetched_epoch >= 0 or request.is_special:
+    if led is None or fetched.last_fetched_epoch >= 0 or request.needs_checks:
         return None
     partition = led.get(fetched.index)
     if partition is None:
@@ -229,7 +232,7 @@ def read_partition(
             result.size_bytes += size_bytes
             result.use(size_bytes)
         elif max_bytes > 0:
-            fetched.aborted = None  # as Kafka, which drops what it has read of a batch that is cut
+            fetched.aborted = None  # as in Kafka, which discards an incomplete batch
     fetched.replica = partition
     result.may_grow = True
 

@@ -111,9 +111,18 @@ class ParsedFetch(FetchParams):
     """One Fetch request, parsed."""
 
     __slots__ = (
-        "denied", "forgotten", "is_special", "named", "only_from_leader", "replica", "selector", "session_epoch",
-        "session_id", "uses_topic_ids", "version",
-    )  # fmt: skip
+        "denied",
+        "forgotten",
+        "named",
+        "needs_checks",
+        "only_from_leader",
+        "replica",
+        "selector",
+        "session_epoch",
+        "session_id",
+        "uses_topic_ids",
+        "version",
+    )
 
     def __init__(
         self,
@@ -143,18 +152,17 @@ class ParsedFetch(FetchParams):
         """True if no follower may answer."""
         self.selector: RackAwareSelector | None = None
         """Selects another replica to read from; None if there is no choice."""
-        self.is_special = replica is not None or version < FIRST_BATCH_VERSION
-        """True for a follower, which must have a replica, for a client too old to read every batch, and if another
-        replica may be selected."""
-
+        self.needs_checks = replica is not None or version < FIRST_BATCH_VERSION
+        """True if `checked` decides about every partition: for a follower, which must have a replica, for a client too
+        old to read every batch, for a client that may not read all topics, and if another replica may be selected."""
         self.denied: Mapping[bytes, ErrorCode] = NOTHING_DENIED
         """The errors of topics that the client may not read, by key."""
 
     def deny(self, errors: Mapping[bytes, ErrorCode]) -> None:
         """Answers the partitions of these topics with their errors."""
-        self.denied, self.is_special = errors, True
+        self.denied, self.needs_checks = errors, True
 
     def choose_by(self, selector: RackAwareSelector | None) -> None:
         """Sets the selector of the replicas to read from."""
         if selector is not None and not self.only_from_leader:
-            self.selector, self.is_special = selector, True
+            self.selector, self.needs_checks = selector, True

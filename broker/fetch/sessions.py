@@ -103,7 +103,7 @@ class FetchSessions:
 
     def resume(self, request: ParsedFetch, now_ms: int) -> FetchSession | None:
         """Returns the session, updated and advanced by an epoch; None if the request leaves it without partitions,
-        which ends it. Raises as `find` does, with nothing changed, and as `check_capacity` does."""
+        which ends it. Raises the errors of `find`, with nothing changed, and of `check_capacity`."""
         session = self.find(request.session_id, request.session_epoch, request.uses_topic_ids)
         session.advance()
         before = len(session.partitions)

@@ -15,20 +15,18 @@ from broker.fetch.fetches import Fetches
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import CONSUMER, FIRST_TOPIC_ID_VERSION, FetchingReplica, ParsedFetch
 from broker.replica.replica import READ_COMMITTED, READ_TO_END
+from protocol.primitives import MAX_ONE_BYTE, UUID_BYTES
 
 if TYPE_CHECKING:
     from broker.request.context import Context
 
 FIRST_VERSION: Final = 12
 FIRST_WITHOUT_REPLICA_ID: Final = 15
-UUID_BYTES: Final = 16
-MAX_ONE_BYTE: Final = 0x7F
-"""The largest count or length that takes one byte; each is encoded plus one (KIP-482)."""
 
 MAX_REQUEST_BYTES: Final = 64 * 1024
 """Larger requests, with two thousand partitions, are left to the handler."""
 LIMITS_BYTES: Final = 21
-"""The fields before the topics: wait, least and most bytes, isolation level, session and its epoch."""
+"""The fields before the topics: wait, minimum and maximum bytes, isolation level, session and its epoch."""
 PARTITION_BYTES: Final = 33
 """Partition, leader epoch, offset, last fetched epoch, log start offset, max bytes, no tags."""
 REPLICA_STATE_TAG: Final = 1

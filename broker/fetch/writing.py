@@ -11,12 +11,10 @@ from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
 
 from broker.fetch.partition import NO_REPLICA, FetchedPartition
 from protocol.connection import JOIN_LIMIT_BYTES
+from protocol.primitives import MAX_ONE_BYTE
 from protocol.types import Buffer
 
-FIRST_VERSION: Final = 12
 SIZE_BYTES: Final = 4
-MAX_ONE_BYTE: Final = 0x7F
-"""The largest count or length that takes one byte; each is encoded plus one (KIP-482)."""
 NULL: Final = 0
 NONE: Final = 1
 

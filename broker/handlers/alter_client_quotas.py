@@ -23,9 +23,9 @@ MAX_LOOKUPS: Final = 100
 """Maximum number of host names in a request, because each must be resolved. The number of addresses isn't limited."""
 
 
-async def alter_client_quotas(call: Call[AlterClientQuotasRequest]) -> AlterClientQuotasResponse:
-    sender = call.sender._replace(resolvable=await resolvable(host_names(call.request)))
-    return await call.host.controller.submit(call.request, AlterClientQuotasResponse, sender)
+async def alter_client_quotas(call: Call[AlterClientQuotasRequest]) -> object:
+    call.sender = call.sender._replace(resolvable=await resolvable(host_names(call.request)))
+    return await call.by_controller()
 
 
 async def resolvable(hosts: AbstractSet[str]) -> set[str]:

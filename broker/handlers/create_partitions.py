@@ -5,25 +5,15 @@ v1 is as v0, v2 is flexible, v3 may be rejected because of a quota (KIP-599).
 
 from __future__ import annotations
 
-from typing import Final
-
 from broker.dispatch.api import CONTROLLER, Api, Handle
 from broker.dispatch.call import Call
 from broker.dispatch.rules import add_rejections, denial, named_once, own, split
 from broker.request.authorisation import ALTER_TOPIC
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 
-FIRST_STRICT_VERSION: Final = 3
-"""First version that rejects requests beyond the quota; for earlier versions the partitions are created, and the client
-is throttled."""
-
 
 async def create_partitions(call: Call[CreatePartitionsRequest]) -> CreatePartitionsResponse:
-    return await call.host.mutation_quotas.charged(
-        call.context,
-        lambda quota: call.host.topics.create_partitions(call.request, call.sender._replace(quota=quota)),
-        is_strict=call.version >= FIRST_STRICT_VERSION,
-    )
+    return await call.host.topics.create_partitions(call.request, call.sender)
 
 
 async def permitted_topics(call: Call[CreatePartitionsRequest], handle: Handle) -> CreatePartitionsResponse:
@@ -44,4 +34,5 @@ API = Api(
     create_partitions,
     answered_by=CONTROLLER,
     authorize=own(permitted_topics, ALTER_TOPIC),
+    strict_since=3,
 )

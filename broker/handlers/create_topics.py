@@ -18,17 +18,10 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
 DENIED: Final = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
-FIRST_STRICT_VERSION: Final = 6
-"""First version that rejects requests beyond the quota; for earlier versions the topics are created, and the client is
-throttled."""
 
 
 async def create_topics(call: Call[CreateTopicsRequest]) -> CreateTopicsResponse:
-    return await call.host.mutation_quotas.charged(
-        call.context,
-        lambda quota: call.host.topics.create(call.request, call.sender._replace(quota=quota)),
-        is_strict=call.version >= FIRST_STRICT_VERSION,
-    )
+    return await call.host.topics.create(call.request, call.sender)
 
 
 async def permitted_topics(call: Call[CreateTopicsRequest], handle: Handle) -> CreateTopicsResponse:
@@ -58,4 +51,5 @@ API = Api(
     create_topics,
     answered_by=CONTROLLER,
     authorize=own(permitted_topics, CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC),
+    strict_since=6,
 )

@@ -11,18 +11,16 @@ from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import DESCRIBE_CLUSTER
 from coordinator.cluster.security.acl_requests import describe_acls as described
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 NO_AUTHORIZER = "No Authorizer is configured on the broker"
 
 
 async def describe_acls(call: Call[DescribeAclsRequest]) -> DescribeAclsResponse:
-    if call.host.authorizer is not None:
-        return described(call.host.image, call.request, call.version)
-    return DescribeAclsResponse(
-        error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, resources=[]
-    )  # fmt: skip
+    if call.host.authorizer is None:
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
+    return described(call.host.image, call.request, call.version)
 
 
 API = Api(DescribeAclsRequest, DescribeAclsResponse, describe_acls, authorize=whole(DESCRIBE_CLUSTER))

@@ -10,16 +10,19 @@ from broker.dispatch.api import Api
 from broker.dispatch.call import Call
 from broker.dispatch.operations import cluster_operations
 from broker.request.authorisation import inside
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 
 BROKERS, CONTROLLERS = 1, 2
+MISMATCHED = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
 
 
 async def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
     request, image, listener = call.request, call.broker.image, call.context.listener
+    if request.endpoint_type == CONTROLLERS:
+        raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, MISMATCHED)
     if request.endpoint_type != BROKERS:
-        return unsupported_endpoints(call)
+        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     brokers = [
         DescribeClusterBroker(
             broker_id=node.broker_id, host=endpoint.host, port=endpoint.port, rack=node.rack, is_fenced=node.fenced
@@ -34,16 +37,6 @@ async def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeCluste
         brokers=brokers,
         cluster_authorized_operations=cluster_operations(call, request.include_cluster_authorized_operations),
     )
-
-
-def unsupported_endpoints(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
-    endpoint_type = call.request.endpoint_type
-    if endpoint_type == CONTROLLERS:
-        code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
-        message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
-    else:
-        code, message = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {endpoint_type}"
-    return DescribeClusterResponse(error_code=code, error_message=message, cluster_id="", brokers=[])
 
 
 API = Api(

@@ -12,7 +12,7 @@ from broker.dispatch.call import Call
 from broker.handlers.create_delegation_token import may_request_tokens
 from broker.request.authorisation import DESCRIBE_DELEGATION_TOKEN, DESCRIBE_TOKENS_USER, inside
 from coordinator.cluster.security.delegation_tokens import describable, described
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
 from protocol.metadata_records.security import DelegationTokenRecord
 
@@ -20,9 +20,9 @@ from protocol.metadata_records.security import DelegationTokenRecord
 async def describe_delegation_token(call: Call[DescribeDelegationTokenRequest]) -> DescribeDelegationTokenResponse:
     secret_key = call.host.config.delegation_token_secret_key
     if not may_request_tokens(call):
-        return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, tokens=[])
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     if not secret_key:
-        return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, tokens=[])
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
 
     def may(token: DelegationTokenRecord) -> bool:
         return call.may(DESCRIBE_DELEGATION_TOKEN, token.token_id, quiet=True) or call.may(

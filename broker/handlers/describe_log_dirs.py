@@ -52,6 +52,7 @@ def describe(
         topic, index = replica.topic_partition
         if requested is None or index in requested.get(topic, ()):
             topics[topic].append(describe_replica(call, replica))
+    call.announce(sum(map(len, topics.values())))
     return DescribeLogDirsResult(
         error_code=0,
         log_dir=log_dir.path,

@@ -6,6 +6,7 @@ from functools import partial
 
 from broker.dispatch.api import Api, Entries
 from broker.dispatch.call import Call
+from broker.dispatch.rejection import rejected
 from broker.dispatch.rules import each, in_order, itself
 from broker.request.authorisation import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID, inside
 from coordinator.transaction.transaction import Transaction
@@ -29,7 +30,7 @@ def describe(call: Call[DescribeTransactionsRequest], transactional_id: str) -> 
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         transaction = call.broker.transactions.find(transactional_id)
     except KafkaError as error:
-        return failed(transactional_id, error.code)
+        return rejected(TransactionState, call.version, error, transactional_id)
     call.count(len(transaction.partitions))
     return TransactionState(
         error_code=0,
@@ -40,19 +41,6 @@ def describe(call: Call[DescribeTransactionsRequest], transactional_id: str) -> 
         producer_id=transaction.producer_id,
         producer_epoch=transaction.epoch,
         topics=[topic for topic in topics_of(transaction) if call.may(DESCRIBE_TOPIC, topic.topic, quiet=True)],
-    )
-
-
-def failed(transactional_id: str, code: ErrorCode) -> TransactionState:
-    return TransactionState(
-        error_code=code,
-        transactional_id=transactional_id,
-        transaction_state="",
-        transaction_timeout_ms=0,
-        transaction_start_time_ms=0,
-        producer_id=0,
-        producer_epoch=0,
-        topics=[],
     )
 
 

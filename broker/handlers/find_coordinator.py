@@ -109,7 +109,10 @@ def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> KeyCoordinat
 def is_share_partition(key: str) -> bool:
     """True for a group, a topic id and a partition, as Java reads them (SharePartitionKey); the group's name may have
     colons."""
-    group, topic_id, partition = ["", "", *key.rsplit(":", 2)][-3:]
+    parts = key.rsplit(":", 2)
+    if len(parts) < 3:
+        return False
+    group, topic_id, partition = parts
     return (
         not is_blank(group)
         and TOPIC_ID.fullmatch(topic_id) is not None

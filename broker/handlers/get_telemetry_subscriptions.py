@@ -7,13 +7,11 @@ from typing import Final
 from broker.dispatch.api import Api
 from broker.dispatch.call import Call
 from broker.request.authorisation import PUBLIC
-from protocol.errors import KafkaError
 from protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
 )
 from protocol.records.compression import Compression
-from protocol.types import NO_UUID
 
 CODECS: Final = [int(codec) for codec in (Compression.ZSTD, Compression.LZ4, Compression.GZIP, Compression.SNAPPY)]
 """The compression types that a client may use, the best first."""
@@ -22,19 +20,7 @@ CODECS: Final = [int(codec) for codec in (Compression.ZSTD, Compression.LZ4, Com
 async def get_telemetry_subscriptions(
     call: Call[GetTelemetrySubscriptionsRequest],
 ) -> GetTelemetrySubscriptionsResponse:
-    try:
-        instance = call.broker.telemetry.subscribe(call.request.client_instance_id, call.context)
-    except KafkaError as error:
-        return GetTelemetrySubscriptionsResponse(
-            error_code=error.code,
-            client_instance_id=NO_UUID,
-            subscription_id=0,
-            accepted_compression_types=[],
-            push_interval_ms=0,
-            telemetry_max_bytes=0,
-            delta_temporality=False,
-            requested_metrics=[],
-        )
+    instance = call.broker.telemetry.subscribe(call.request.client_instance_id, call.context)
     return GetTelemetrySubscriptionsResponse(
         error_code=0,
         client_instance_id=instance.instance_id,

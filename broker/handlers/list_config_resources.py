@@ -14,7 +14,7 @@ from broker.dispatch.rules import whole
 from broker.request.authorisation import DESCRIBE_CONFIGS_CLUSTER
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.image import Image
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
@@ -36,7 +36,7 @@ async def list_config_resources(call: Call[ListConfigResourcesRequest]) -> ListC
         codes = (ResourceType.CLIENT_METRICS,)
     types = [ResourceType.of(code) for code in dict.fromkeys(codes)]
     if ResourceType.UNKNOWN in types:
-        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     resources = [
         ConfigResource(resource_name=name, resource_type=kind)
         for kind in dict.fromkeys(types)

@@ -29,9 +29,10 @@ async def list_groups(call: Call[ListGroupsRequest]) -> ListGroupsResponse:
                 index, lambda shard, ticket, now_ms: list_shard(shard.state, wanted, client, ticket, now_ms)
             )
             groups += listed
+            call.announce(len(listed))
         except KafkaError as error:
             if error.code is not ErrorCode.NOT_COORDINATOR:
-                return ListGroupsResponse(error_code=error.code, groups=[])
+                raise
     return ListGroupsResponse(error_code=0, groups=groups)
 
 

@@ -22,11 +22,9 @@ from protocol.messages.list_transactions import ListTransactionsRequest, ListTra
 async def list_transactions(call: Call[ListTransactionsRequest]) -> ListTransactionsResponse:
     request = call.request
     unknown = list(dict.fromkeys(text for text in request.state_filters if text not in BY_TEXT))
-    try:
-        passes = filter_of(request, call.now_ms)
-        transactions = [described(transaction) for transaction in call.broker.transactions.all() if passes(transaction)]
-    except KafkaError as error:
-        return ListTransactionsResponse(error_code=error.code, unknown_state_filters=[], transaction_states=[])
+    passes = filter_of(request, call.now_ms)
+    transactions = [described(transaction) for transaction in call.broker.transactions.all() if passes(transaction)]
+    call.announce(len(transactions))
     return ListTransactionsResponse(error_code=0, unknown_state_filters=unknown, transaction_states=transactions)
 
 

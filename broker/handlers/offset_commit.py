@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.dispatch.absent_partitions import merged, rejected, take_absent
+from broker.dispatch.absent_partitions import merged, take_absent
 from broker.dispatch.api import Api, Entries
 from broker.dispatch.call import Call
 from broker.dispatch.group_client import client_of
+from broker.dispatch.rejection import rejected
 from broker.dispatch.rules import each, in_order, named_since, of_group, whole
 from broker.request.authorisation import READ_GROUP, READ_TOPIC
 from coordinator.group.offsets.commit import commit
@@ -43,7 +44,7 @@ async def offset_commit(call: Call[OffsetCommitRequest]) -> OffsetCommitResponse
         else:
             response = await store.commit(request)
     except KafkaError as error:
-        topics = [rejected(call, OffsetCommitResponseTopic, topic, error) for topic in request.topics]
+        topics = [rejected(OffsetCommitResponseTopic, call.version, error, topic) for topic in request.topics]
         response = OffsetCommitResponse(topics=topics)
     response.topics = merged(absent, response.topics)
     return response

@@ -5,23 +5,19 @@ from __future__ import annotations
 from broker.dispatch.api import Api
 from broker.dispatch.call import Call
 from broker.request.authorisation import PUBLIC
-from protocol.errors import KafkaError
 from protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 
 
 async def push_telemetry(call: Call[PushTelemetryRequest]) -> PushTelemetryResponse:
     request = call.request
-    try:
-        await call.broker.telemetry.push(
-            request.client_instance_id,
-            request.subscription_id,
-            request.compression_type,
-            bytes(request.metrics),
-            call.context,
-            is_last=request.terminating,
-        )
-    except KafkaError as error:
-        return PushTelemetryResponse(error_code=error.code)
+    await call.broker.telemetry.push(
+        request.client_instance_id,
+        request.subscription_id,
+        request.compression_type,
+        bytes(request.metrics),
+        call.context,
+        is_last=request.terminating,
+    )
     return PushTelemetryResponse(error_code=0)
 
 

@@ -8,10 +8,11 @@ first.
 
 from __future__ import annotations
 
-from broker.dispatch.absent_partitions import merged, rejected, take_absent
+from broker.dispatch.absent_partitions import merged, take_absent
 from broker.dispatch.api import Api, Entries
 from broker.dispatch.call import Call
 from broker.dispatch.group_client import client_of
+from broker.dispatch.rejection import rejected
 from broker.dispatch.rules import each, in_order, named_since, of_group, of_transaction, whole
 from broker.produce.verification import Supports, check_joined
 from broker.request.authorisation import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID
@@ -46,7 +47,7 @@ async def txn_offset_commit(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetComm
         error = seen_by_client(raised)
         if call.version < FIRST_LOADING_VERSION:
             error = KafkaError(translated(error.code, PRODUCERS_BEFORE_2_0))
-        topics = [rejected(call, TxnOffsetCommitResponseTopic, topic, error) for topic in request.topics]
+        topics = [rejected(TxnOffsetCommitResponseTopic, call.version, error, topic) for topic in request.topics]
         response = TxnOffsetCommitResponse(topics=topics)
     response.topics = merged(absent, response.topics)
     return response

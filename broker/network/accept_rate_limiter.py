@@ -52,9 +52,9 @@ ACCEPT: Final = Burst(BURST_SECONDS * NS_PER_S, 100 * NS_PER_MS, 10 * NS_PER_S)
 """The burst beyond which connections are closed."""
 
 BLOCK: Final = Burst(UNBLOCKED_SECONDS * NS_PER_S, 20 * NS_PER_MS, 2 * NS_PER_S)
-"""The burst beyond which an address is blocked for a moment. A blocked address regains about the reduced burst while it
-is blocked. Its waiting connections come again each second; an address that connects as often only now and then has the
-usual burst in between."""
+"""The burst beyond which an address is blocked for a moment. During the block the address regains about the reduced
+burst. Its waiting connections come again each second, within that burst. An address that makes so many connections only
+occasionally has regained its usual burst by the next time."""
 
 
 class Debt:

@@ -1,7 +1,10 @@
 """Addresses whose requests to connect are dropped for a moment, on all listening sockets.
 
 For the machine, closing a connection costs nearly as much as serving it: both ends do TCP's handshake and close. A
-dropped request costs next to nothing, and the client waits a second.
+dropped request costs next to nothing, and the client waits a second. Measured with a process that keeps two hundred
+connects under way, on two busy cores: without filters it made 840 to 980 connections a second, as many as it could, and
+each took the broker 90 µs although it was closed at once (7.5 % of a core). With filters it made 330 to 390, and the
+broker took 3.4 %, however fast the client is. `make bench-storms` has the effect on producers.
 """
 
 from __future__ import annotations

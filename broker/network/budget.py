@@ -1,7 +1,7 @@
 """A budget: an amount that all connections together may hold, such as unread bytes or unauthenticated connections.
 
-Beyond it a connection must be closed: of the address that holds most, the connection that has waited longest. An
-address that opens many connections therefore takes the budget from itself only.
+Beyond it a connection must be closed: the connection that has waited longest, of the address that holds the most. So an
+address that opens many connections takes the budget only from itself.
 """
 
 from __future__ import annotations

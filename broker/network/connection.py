@@ -186,8 +186,8 @@ class ServerConnection(ClientConnection):
             self.transport.close()
 
     def close_if_idle(self) -> None:
-        """Closes a connection if little was received and sent for long. A request that came in part has a timeout of
-        its own. A peer that doesn't even read gets no time to."""
+        """Closes a connection on which little was received and sent for a long time. An incomplete request has its own
+        timeout. If the peer doesn't read, the connection is closed without waiting for unsent answers."""
         unread_bytes, before = self.transport.get_write_buffer_size(), self._unread_bytes
         self._unread_bytes = unread_bytes
         if self._active or self._state.reasons & (ANSWER | COMMIT) or before - unread_bytes >= MIN_PROGRESS_BYTES:

@@ -1,13 +1,13 @@
 """The memory of unanswered requests, limited for all connections of a broker and for each address.
 
-Most requests arrive whole and are answered in the shared receive buffer: they aren't counted, and don't wait however
-short memory is. Counted are incomplete frames, requests that wait for others of their connection, and large requests
-whose answer waits.
+Most requests arrive whole and are answered in the shared receive buffer: they aren't counted, and don't wait even if
+memory is short. The memory counts incomplete frames, requests that wait for other requests of their connection, and
+large requests whose answer waits.
 
 A frame gets more memory as it arrives, as long as the limit allows. Then its connection isn't read from. So that
 connections don't all wait for each other, the first continues beyond the limit until its frame is whole, then the next;
-the memory held stays below the limit and one more request (Kafka's memory pool overdraws as much).
-Source: queued.max.request.bytes, KIP-72; org.apache.kafka.common.memory.SimpleMemoryPool.
+the memory held stays below the limit and one more request (Kafka's memory pool overdraws as much). Source:
+queued.max.request.bytes, KIP-72; org.apache.kafka.common.memory.SimpleMemoryPool.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OBJECT_BYTES: Final = 40
 """Memory that a byte of a decoded request takes at worst (see MAX_OTHER_REQUEST_BYTES)."""
 
 PRODUCE: Final = b"\0\0"
-"""The key of Produce, the only API whose requests are mostly records, which stay bytes."""
+"""The key of Produce, the only API whose requests are mostly records, which are not decoded to objects."""
 
 
 def cost_bytes(frame: memoryview) -> int:
@@ -120,7 +120,7 @@ class RequestMemory:
         return connection in self._waiting
 
     def pass_on(self) -> None:
-        """Lets the next frame continue beyond the limit: the one before is whole, or dropped."""
+        """Lets the next frame continue beyond the limit, because the previous frame is whole or was dropped."""
         self.first = None
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._offer)

@@ -1,6 +1,7 @@
 """Finds connections that hold memory without progress: they are checked at intervals and closed if they stay stalled.
 
-Kafka leaves them until connections.max.idle.ms, which a byte now and then postpones for ever.
+Kafka leaves such a connection until connections.max.idle.ms, which a client can postpone forever by sending single
+bytes.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ CHECKS: Final = 4
 """Checks of each connection within that timeout, so that a connection is closed at most a quarter of it too late."""
 
 ARRIVES, WAITS_FOR_ROOM, HOLDS, ENDS = range(4)
-"""The reasons for which a connection holds memory: its request has come in part; the rest of it gets no memory;
-requests wait for their answers while memory is short; the connection is closing and its peer doesn't read the last
-answers."""
+"""The reasons why a connection holds memory. ARRIVES: a part of its request has arrived. WAITS_FOR_ROOM: the rest of
+the request gets no memory. HOLDS: requests wait for their answers while memory is short. ENDS: the connection is
+closing, and its peer doesn't read the last answers."""
 
 REASONS: Final = {
     ARRIVES: "a request of {size} bytes brought {arrived}, too few of them",

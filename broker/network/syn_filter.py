@@ -89,7 +89,7 @@ def program(ips: Collection[str]) -> bytes:
 
 
 def attach(sock: socket.socket, filter_program: bytes) -> None:
-    """Has the kernel filter a socket's segments, in place of any filter before. Raises OSError."""
+    """Makes the kernel filter a socket's segments; replaces any earlier filter. Raises OSError."""
     steps = array("B", filter_program)
     address, size_bytes = steps.buffer_info()
     count = size_bytes // len(instruction(RETURN, WHOLE))

@@ -22,11 +22,11 @@ from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
 READ_BYTES: Final = 256 * 1024
-"""The most encrypted bytes of one read."""
+"""Maximum number of encrypted bytes in one read."""
 
 PIECE_BYTES: Final = 256 * 1024
-"""The most that is encrypted before it is offered to the socket: if the peer doesn't read, the rest stays
-unencrypted."""
+"""Maximum number of bytes that are encrypted before they are offered to the socket. If the peer doesn't read, the rest
+stays unencrypted."""
 
 JOINED_BYTES: Final = 16 * 1024
 """Buffers up to this size are joined: it is the size of a TLS record, and each record has a header, a MAC and a
@@ -294,7 +294,7 @@ class TlsTransport:
         self._update_reading()
 
     def resume_reading(self) -> None:
-        """Resumes reading: first the bytes that are here already, though not within this call."""
+        """Resumes reading. Bytes that have already arrived are read first, but not within this call."""
         self._is_reading = True
         self._update_reading()
         asyncio.get_running_loop().call_soon(self._continue)

@@ -1,9 +1,9 @@
 """The memory of answers that peers don't read, limited for all connections of a broker.
 
-A connection isn't answered while its peer has unread answers, so each has at most one, and what is below the high water
-mark of its socket. Ten thousand connections that fetch a megabyte and never read would use up all memory. Beyond the
-limit connections are cut off (budget.py). Records in mapped files aren't counted: the operating system can reclaim
-their memory.
+A connection isn't answered while its peer has unread answers. So it holds at most one unread answer, and the bytes
+below the high water mark of its socket. Ten thousand connections that fetch a megabyte and never read would use up all
+memory. Beyond the limit connections are cut off (budget.py). Records in mapped files aren't counted: the operating
+system can reclaim their memory.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class DelayedProduce(ParkedCall):
-    """Answers once every partition is committed, or has failed, or the time is over. It holds no records, so that the
+    """Answers once every partition is committed or has failed, or its time is over. It holds no records, so that the
     connection's next Produce doesn't wait for it."""
 
     __slots__ = ("_broker", "_request", "_uncommitted")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.produce import writing
+from broker.produce import wire, writing
 from broker.produce.request import FIRST_TOPIC_ID_VERSION, NO_RECORDS, ParsedProduce, ProducedPartition, ProducedTopic
 from broker.produce.rules import RecordsRejected, batch_of, entry_error, is_transactional
 from broker.replica.replicas import compact
@@ -93,7 +93,7 @@ def response(broker: Broker, context: Context, request: ParsedProduce) -> object
     thread encodes."""
     if context.is_large:
         return begin(response_in_turns(broker, context, request))
-    if request.first_error == ErrorCode.NONE and request.version >= writing.FIRST_VERSION:
+    if request.first_error == ErrorCode.NONE and request.version >= wire.FIRST_VERSION:
         throttle_ms = 0 if broker.quotas is None else broker.quotas.record(context)
         return writing.encoded(context.correlation_id, throttle_ms, request)
     message = ProduceResponse(responses=[answered(broker, request, topic) for topic in request.topics])

@@ -7,7 +7,7 @@ ByteBufferLogInputStream, ReplicaManager.appendToLocalLog, LogValidator.processR
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from protocol.errors import ErrorCode, InvalidRecords, KafkaError
 from protocol.messages.produce import BatchIndexAndErrorMessage
@@ -18,10 +18,10 @@ from protocol.records.walk import NO_KEY
 if TYPE_CHECKING:
     from broker.replica.partition import Partition
 
-FIRST_BATCH_VERSION = 3
+FIRST_BATCH_VERSION: Final = 3
 """The first version with exactly one v2 batch for each partition."""
 
-FIRST_ZSTD_VERSION = 7
+FIRST_ZSTD_VERSION: Final = 7
 ATTRIBUTES_LOW_BYTE = 22
 """The position of a v2 batch's codec."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from broker.produce.delayed import DelayedProduce
 from broker.produce.message import response
 from broker.produce.request import ALL, ParsedProduce, ProducedPartition, ProducedTopic
-from broker.produce.rules import RecordsRejected, not_verified
+from broker.produce.rules import FIRST_BATCH_VERSION, RecordsRejected, not_verified
 from broker.produce.transactions import verified_batches
 from broker.produce.verification import NOTHING, Verified
 from broker.replica.partition import Partition
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 ADMIN_CLIENT: Final = "__admin_client"
 """The client id that may write to internal topics, as in Kafka."""
-
-FIRST_BATCH_VERSION: Final = 3
-"""Earlier versions carry messages, which become a batch."""
 
 
 def serve(broker: Broker, context: Context, request: ParsedProduce) -> object:
@@ -122,9 +119,9 @@ def may_write(broker: Broker, context: Context, topic: ProducedTopic) -> bool:
 
 
 def rejection_of_all(request: ParsedProduce) -> RecordsRejected:
-    """Returns the error of a transactional request that is rejected as a whole, including unknown partitions: without a
-    transactional id, the error of records that are not even a batch, if any; otherwise
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
+    """Returns the error of a transactional request that is rejected as a whole, including its unknown partitions. It is
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED. A request without a transactional id whose records are not even a batch gets
+    the error of those records instead."""
     error = RecordsRejected(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if request.transactional_id is None:
         return next((p.rejection for p in request.partitions if p.is_corrupt and p.rejection is not None), error)

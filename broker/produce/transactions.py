@@ -21,7 +21,7 @@ FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 11, 12
 
 
 async def verified_batches(broker: Broker, request: ParsedProduce) -> Verified:
-    """Verifies the request's batches with the transaction's coordinator, for partitions that are here."""
+    """Verifies the request's batches for partitions on this broker with the transaction's coordinator."""
     transactional_id = request.transactional_id
     here = await batches_here(broker, request)
     if not here or transactional_id is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import read_i16_be, read_i32_be
 
 from broker.produce.request import FIRST_TOPIC_ID_VERSION, ParsedProduce, ProducedPartition, ProducedTopic
-from protocol.primitives import AS_JAVA, read_uvarint_tail
+from protocol.primitives import AS_JAVA, MAX_ONE_BYTE, UUID_BYTES, read_uvarint_tail
 from protocol.records.batch import (
     AT_ATTRIBUTES,
     AT_LENGTH,
@@ -28,13 +28,10 @@ if TYPE_CHECKING:
     from broker.request.context import Context
 
 FIRST_VERSION: Final = 9
-UUID_BYTES: Final = 16
 
 BETWEEN_BYTES: Final = 192
 """An upper bound of the bytes between the records of one partition and the attributes of the next partition's: the end
 of a topic, the name of another, counts and lengths."""
-MAX_ONE_BYTE: Final = 0x7F
-"""The largest count or length that takes one byte; each is encoded plus one (KIP-482)."""
 
 
 MANY_PARTITIONS: Final = 1000
@@ -51,7 +48,7 @@ def parse(_broker: Broker, context: Context, frame: memoryview, front: bytes, po
 
 
 def parse_body(version: int, frame: memoryview, front: bytes, position: int) -> ParsedProduce | None:
-    """Returns the request, or None as `parse` does; raises IndexError for an incomplete one."""
+    """Returns the request, or None as `parse` does; raises IndexError for an incomplete request."""
     id_length = front[position]
     if id_length > MAX_ONE_BYTE:
         return None

@@ -5,15 +5,11 @@ Source of the layout: protocol/messages/produce.py, whose codec is the oracle.
 
 from __future__ import annotations
 
-from typing import Final
-
 from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
 
 from broker.fetch.writing import finish_frame, write_uvarint
 from broker.produce.request import ParsedProduce
 from protocol.types import Buffer
-
-FIRST_VERSION: Final = 9
 
 
 def encoded(correlation_id: int, throttle_ms: int, request: ParsedProduce) -> list[Buffer]:

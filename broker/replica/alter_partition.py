@@ -153,7 +153,7 @@ class AlterPartitionManager:
         after = decided(role, change, verdict)
         if after is not role:
             has_left = isinstance(verdict, CommittedIsr) and not change.expands
-            tell = logger.warning if has_left else logger.info  # operators look after a replica that left
+            tell = logger.warning if has_left else logger.info  # operators must see that a replica left
             tell("in-sync replicas", partition=str(change.name), isr=sorted(after.isr.committed))
             partition.become(after, self._clock.now_ms())
             return False
@@ -163,7 +163,7 @@ class AlterPartitionManager:
         return self._waiting(change) is not None
 
     def _waiting(self, change: IsrChange) -> Partition | None:
-        """Returns the partition whose leader waits for the change; None if no leader here does."""
+        """Returns the partition whose leader waits for the change; None if no leader on this broker does."""
         partition = self._replicas.topic(change.name.topic).get(change.name.partition)
         is_same = partition is not None and partition.topic_id == change.topic_id
         return partition if partition is not None and is_same and is_pending(partition.role, change) else None

@@ -144,7 +144,8 @@ class Partition(Replica):
         self.wake_all()
 
     def check_leads(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Raises LeaderMoved if `check_epoch` does, or with NOT_LEADER_OR_FOLLOWER if this broker doesn't lead."""
+        """Raises the LeaderMoved of `check_epoch`, or LeaderMoved with NOT_LEADER_OR_FOLLOWER if this broker doesn't
+        lead."""
         self.check_epoch(current_leader_epoch)
         if not isinstance(self.role, Leading):
             raise self.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -186,7 +186,8 @@ class ReplicaFetcher:
             self._fetcher.unanswered(self._clock.monotonic_ms())
 
     async def _ask_for_offsets(self, peer: LeaderConnection) -> None:
-        """Requests the leader's end and start offsets until all out-of-range partitions are decided."""
+        """Requests the leader's end and start offsets until the correction of every out-of-range partition is
+        decided."""
         environment = self._environment
         while (request := self._fetcher.offsets_request(environment.node.node_id)) is not None:
             response = await peer.send(request, ListOffsetsResponse, timeout_ms=environment.timeout_ms, max_dials=1)
@@ -301,7 +302,7 @@ class ReplicaFetcher:
         is_new = isinstance(step.correction, RestartAt)
         describe = logger.warning if is_new or offset < high_watermark else logger.info
         describe(
-            "log begins anew at the leader's start" if is_new else "log cut to a prefix of the leader's",
+            "log restarted at the leader's start" if is_new else "log cut to a prefix of the leader's",
             partition=str(followed.name),
             offset=offset,
             end=end,

@@ -22,10 +22,10 @@ else:  # with the first request
 
 
 CREATE_TIMEOUT_MS = 30_000
-"""For topics that the broker itself creates."""
+"""Timeout for the creation of topics that the broker itself creates."""
 
 DEFAULT_COUNT = -1
-"""The controller's default."""
+"""The number of partitions or replicas that stands for the controller's default."""
 
 
 class OwnTopic(NamedTuple):

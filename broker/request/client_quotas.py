@@ -86,7 +86,7 @@ class RatesByScope:
             self._rates[limit.scope].take_back(value)
 
     def largest(self, context: Context) -> float | None:
-        """Returns the most that a client may use in one request: the limit over all windows but one."""
+        """Returns the maximum that a client may use in one request: the limit over all windows but one."""
         limit = self.limits.find(context.principal.name, context.client_id or "")
         return None if limit is None else limit.value * (self._samples - 1) * self._window_ms / 1000
 

@@ -9,8 +9,7 @@ Source: Kafka's ControllerMutationQuotaManager.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 from broker.clock import Clock
 from broker.request.context import Context
@@ -22,20 +21,11 @@ MAX_BUCKETS: Final = 10_000
 """Maximum number of remembered buckets: a client may use another client id in each request."""
 
 
-class Throttled(Protocol):
-    """A response with the time for which its client is throttled."""
-
-    throttle_time_ms: int
-
-
-R = TypeVar("R", bound=Throttled)
-
-
 class MutationQuotas:
     """The quotas of changes to the cluster's metadata, with their buckets."""
 
     def __init__(self, image: Image, clock: Clock, burst_s: int) -> None:
-        """`burst_s`: the seconds of quota that a bucket holds."""
+        """`burst_s` is the number of seconds whose quota a bucket holds."""
         self._image = image
         self._clock = clock
         self._burst_s = burst_s
@@ -57,16 +47,3 @@ class MutationQuotas:
         now_ms = self._clock.monotonic_ms()
         bucket.fill(limit.value, now_ms)
         return MutationQuota(bucket, limit.value, now_ms, is_strict=is_strict)
-
-    async def charged(
-        self, context: Context, carry_out: Callable[[MutationQuota | None], Awaitable[R]], *, is_strict: bool
-    ) -> R:
-        """Performs a request within its client's quota and returns the response with the throttle time. The time must
-        be in the response itself, because nothing can be added to the answer of a request that another broker
-        forwarded.
-        """
-        quota = self.find(context, is_strict=is_strict)
-        response = await carry_out(quota)
-        if quota is not None:
-            context.throttle_ms = response.throttle_time_ms = quota.throttle_ms(self._clock.monotonic_ms())
-        return response

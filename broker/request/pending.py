@@ -64,7 +64,7 @@ class Parked(Waiter):
             partition.add_waiter(self)
 
     def try_complete(self, *, is_last: bool) -> Answer:
-        """Returns the answer, or the request itself to keep waiting, which the last attempt must not return."""
+        """Returns the answer, or the request itself to keep waiting. The last attempt must return the answer."""
         return self
 
     def wake(self) -> None:
@@ -74,8 +74,7 @@ class Parked(Waiter):
 
     def expire(self) -> None:
         """Completes the request with what is available, because its time is over. If its connection doesn't await the
-        answer yet, it completes as soon as it does.
-        """
+        answer yet, the request completes when the connection does."""
         self.is_late = True
         self._complete(True)
 
@@ -140,9 +139,8 @@ class ParkedCall(Parked):
         self._encoder = encoder
 
     def try_respond(self, *, is_last: bool) -> object | None:
-        """Returns the response, or a coroutine that makes it; None to keep waiting, which the last attempt must not
-        return.
-        """
+        """Returns the response, or a coroutine that makes it; None to keep waiting. The last attempt must not return
+        None."""
 
     def try_complete(self, *, is_last: bool) -> Answer:
         encoder = self._encoder

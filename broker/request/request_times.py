@@ -23,8 +23,8 @@ SAMPLES: Final = 1024
 
 SOON_NS: Final = 16 * NS_PER_MS
 LATE_NS: Final = 64 * NS_PER_MS
-"""Samples that are closer than SOON_NS halve the sampling rate, samples that are further apart than LATE_NS double it:
-SAMPLES of them then cover half a minute."""
+"""If samples are closer than SOON_NS, the sampling rate is halved; if they are further apart than LATE_NS, it is
+doubled. So SAMPLES of them cover half a minute."""
 
 OVERDUE_NS: Final = 250 * NS_PER_MS
 """After this time the next request is timed in any case, because a busy API may have become idle."""

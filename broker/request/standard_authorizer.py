@@ -25,7 +25,7 @@ class StandardAuthorizer:
     def __init__(
         self, loader: MetadataLoader, super_users: Container[str], *, allows_unknown: bool, audit: AuditLog
     ) -> None:
-        """`allows_unknown`: everything is allowed on a resource without entries."""
+        """With `allows_unknown` every operation is allowed on a resource without entries."""
         self._image = loader.image
         self._super_users = super_users
         self._audit = audit

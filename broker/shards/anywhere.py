@@ -4,19 +4,10 @@ A caller asks `Environment.leader_elsewhere`, or its coordinator's `elsewhere`: 
 this broker decides, without a wait. Otherwise the request goes to the leader, with one message in flight to each
 recipient: requests that come meanwhile go with the next message. A `Packing` is all that a kind of request adds:
 
-    broker/share/state_operations.py            share group state, for the persister
+    broker/share/state_requests.py              share group state, for the persister
     broker/shards/marker_requests.py            transaction markers
     broker/shards/add_partitions_requests.py    partitions that join a transaction, or are verified
     broker/shards/high_watermarks.py            high watermarks, for the lag of share groups
-
-Each caller repeats what failed by its own rules: the persister until its operation would be late, a transaction's
-markers for ever, and verification only while the last transaction is ending.
-
-`send` is for single messages. Appends of dead letters and telemetry aren't packed: each is a batch of up to
-max.message.bytes, and several to one broker are in flight. Scrapes read many high watermarks, in messages of their own.
-
-Requests to the controller don't go this way (broker/metadata/controllers.py): the quorum says who leads, not the
-metadata; controllers have listeners of their own; and a client's request is forwarded unchanged, alone in an Envelope.
 
 Source: the queues of TransactionMarkerChannelManager, AddPartitionsToTxnManager, PersisterStateManager and
 NetworkPartitionMetadataClient.

@@ -9,13 +9,14 @@ from broker.shards.environment import Environment
 from client.errors import PeerError
 from protocol.errors import KafkaError, ProtocolError, error_code
 from protocol.lazy import lazy
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.types import TopicPartition, Uuid
 
 if TYPE_CHECKING:
     from broker.shards import anywhere
+    from protocol.messages import produce
 else:  # with the first leader elsewhere
     anywhere = lazy("broker.shards.anywhere")
+    produce = lazy("protocol.messages.produce")
 
 PURPOSE: Final = "dead-letters"
 """Connections of their own, because a batch may take long to commit."""
@@ -39,14 +40,14 @@ async def append_elsewhere(
     environment: Environment, leader_id: int, target: TopicPartition, topic_id: Uuid, encoded: bytearray
 ) -> None:
     """Has another broker append a batch, and returns once it is committed. Raises KafkaError."""
-    data = TopicProduceData(
+    data = produce.TopicProduceData(
         name=target.topic,
         topic_id=topic_id,
-        partition_data=[PartitionProduceData(index=target.partition, records=encoded)],
+        partition_data=[produce.PartitionProduceData(index=target.partition, records=encoded)],
     )
-    request = ProduceRequest(acks=ALL, timeout_ms=environment.config.request_timeout_ms, topic_data=[data])
+    request = produce.ProduceRequest(acks=ALL, timeout_ms=environment.config.request_timeout_ms, topic_data=[data])
     try:
-        response = await environment.anywhere().send(leader_id, PURPOSE, request, ProduceResponse)
+        response = await environment.anywhere().send(leader_id, PURPOSE, request, produce.ProduceResponse)
     except (PeerError, ProtocolError) as error:
         raise anywhere.as_kafka_error(error) from error
     for topic in response.responses:

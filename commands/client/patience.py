@@ -55,7 +55,7 @@ class EmptyHanded:
         self._has_said = False
 
     def look(self, partitions: int) -> None:
-        """Takes the number of partitions that the member has now."""
+        """Updates the number of the member's partitions; prints the note when it is due."""
         now_ms = self._clock.monotonic_ms()
         if partitions:
             self._since_ms = now_ms

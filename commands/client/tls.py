@@ -86,7 +86,7 @@ def _own_certificate(settings: Mapping[str, ClientSetting]) -> tuple[str | None,
     """Returns the client's own private key and certificate chain, if it has any."""
     store = _pem(settings, "ssl.keystore.location")
     if store is not None:
-        return store, ""  # both are in it
+        return store, ""  # the file has the key and its chain
     key = _pem(settings, "ssl.key.location", "ssl.keystore.key")
     chain = _pem(settings, "ssl.certificate.location", "ssl.keystore.certificate.chain")
     if (key is None) != (chain is None):

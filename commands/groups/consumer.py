@@ -5,11 +5,11 @@ Every broker since 0.9 speaks it, and groups of the consumer protocol accept cla
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable
 from typing import Final
 
+from commands.client.heartbeats import heartbeats
 from commands.client.patience import EmptyHanded
 from commands.groups.membership import Membership
 from commands.groups.offsets import commit_offsets, committed_offsets
@@ -44,22 +44,12 @@ class GroupConsumer:
 
     async def run(self) -> None:
         """Reads until --count or --exit-at-end is reached. Always leaves the group."""
-        heartbeats = asyncio.ensure_future(self._member.keep_alive())
-        try:
+        async with heartbeats(self._member, self._close) as raise_lost:
             while not self._is_finished():
                 if self._member.must_rejoin:
                     await self._rejoin()
                 await self._poll()
-                if heartbeats.done():
-                    heartbeats.result()
-        finally:
-            heartbeats.cancel()
-            await asyncio.gather(heartbeats, return_exceptions=True)
-            try:
-                await self._reader.close()
-                await self._commit()
-            finally:
-                await self._member.leave()
+                raise_lost()
 
     def _is_finished(self) -> bool:
         if self._left == 0:
@@ -67,10 +57,13 @@ class GroupConsumer:
         at_end = all(self._reader.positions.get(place, -1) >= end for place, end in self._ends.items())
         return bool(self._session.options.exit_at_end and not self._member.must_rejoin and at_end)
 
-    async def _rejoin(self) -> None:
-        """Joins a new generation, and starts from the committed offsets."""
+    async def _close(self) -> None:
         await self._reader.close()
         await self._commit()
+
+    async def _rejoin(self) -> None:
+        """Joins a new generation, and starts from the committed offsets."""
+        await self._close()
         places = await self._member.join()
         self._reader.positions.clear()
         self._printed.clear()

@@ -41,7 +41,8 @@ def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
 async def committed_offsets(
     cluster: ClusterClient, group: str, places: Iterable[TopicPartition] | None = None
 ) -> dict[TopicPartition, int]:
-    """Returns a group's committed offsets: all of them, or those of `places`, with -1 for none."""
+    """Returns a group's committed offsets: all of them, or the offsets of `places`, with -1 for a partition without a
+    committed offset."""
     request = OffsetFetchRequest(group_id=group, groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
     answer = await cluster.coordinated(
         CoordinatorKind.GROUP, group, request, OffsetFetchResponse, code=_error_of, max_version=NAMES_VERSION

@@ -95,7 +95,7 @@ async def targets(session: Session, offsets_of: OffsetsOf) -> tuple[Offsets, Off
 
 
 async def chosen_places(session: Session, committed: Mapping[TopicPartition, int]) -> list[TopicPartition]:
-    """Returns the partitions of --topic, or else all with offsets."""
+    """Returns the partitions of --topic, or else all partitions with offsets."""
     options = session.options
     if not options.topic:
         if not committed and getattr(options, "to", None) is not None:

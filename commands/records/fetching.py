@@ -151,7 +151,7 @@ def fetch_request(positions: Mapping[TopicPartition, int], isolation: int) -> Fe
 
 
 def read_answer(place: TopicPartition, part: PartitionData, position: int, isolation: int) -> FetchedRecords:
-    """Returns the records of an answer from `position` on. With READ_COMMITTED it skips those of aborted
+    """Returns the records of an answer from `position` on. With READ_COMMITTED it skips the records of aborted
     transactions."""
     buffer = part.records or b""
     if len(buffer) and magic_at(buffer) < 2:

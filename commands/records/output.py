@@ -17,7 +17,7 @@ from protocol.types import TopicPartition
 FORMAT_HELP: Final = """\
 Formats: %t topic, %p partition, %o offset, %k key, %v or %s value, %h headers, %T timestamp in ms, %D the same as a
 date, %S and %K bytes of value and key (-1 for null), %d deliveries in a share group, %% a percent sign, \\n and \\t.
-{hex}, {base64} and {json} behind %k and %v encode them."""
+{hex}, {base64} and {json} after %k and %v encode them."""
 
 DIRECTIVE: Final = re.compile(r"%(.)(?:\{(\w*)\})?|\\(.)", re.DOTALL)
 ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}

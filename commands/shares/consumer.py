@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 from client.errors import PeerError, RequestTimedOut
 from commands.client.cluster_client import PAUSE, draw
+from commands.client.heartbeats import heartbeats
 from commands.client.patience import EmptyHanded
 from commands.errors import BrokerUnreachable, explain, raise_if
 from commands.records.output import PrintedRecord
@@ -67,19 +68,10 @@ class ShareConsumer:
 
     async def run(self) -> None:
         """Reads until --count or --timeout is reached. Always releases its acquired records and leaves the group."""
-        heartbeats = asyncio.ensure_future(self._member.keep_alive())
-        try:
+        async with heartbeats(self._member, self._close) as raise_lost:
             while not self._is_finished():
                 await self._poll()
-                if heartbeats.done():
-                    heartbeats.result()
-        finally:
-            heartbeats.cancel()
-            await asyncio.gather(heartbeats, return_exceptions=True)
-            try:
-                await self._close()
-            finally:
-                await self._member.leave()
+                raise_lost()
 
     def _is_finished(self) -> bool:
         if self._left == 0:

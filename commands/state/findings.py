@@ -159,11 +159,11 @@ def silent_controllers(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnos
     may_fail = (len(voters) - 1) // 2 - len(silent)
     for voter in silent:
         since = "ever" if voter.caught_up_ms < 0 else f"for {(now_ms - voter.caught_up_ms) // 1000} s"
-        left = "no other may fail" if may_fail <= 0 else f"{may_fail} more may fail"
+        left = f"{'no other' if may_fail <= 0 else f'{may_fail} more'} of the {len(voters)} may fail"
         yield Diagnosis(
             ERROR if may_fail <= 0 else WARNING,
             f"controller {voter.node}",
-            f"controller {voter.node} has not caught up with the leader {since}; {left} of {len(voters)}.",
+            f"controller {voter.node} has not caught up with the leader {since}; {left}.",
             "odradek cluster quorum",
         )
 
@@ -174,8 +174,8 @@ def hanging_transactions(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagn
         yield Diagnosis(
             ERROR,
             f"topic {row['topic']}",
-            f"a transaction of producer {row['producer']} hangs in {place} since {row['last_write']}: consumers with "
-            f"read_committed can't read past offset {row['start_offset']}.",
+            f"a transaction of producer {row['producer']} has been hanging in {place} since {row['last_write']}: "
+            f"consumers with read_committed can't read past offset {row['start_offset']}.",
             f"odradek txn abort {row['topic']}:{row['partition']} --start-offset {row['start_offset']}",
         )
 

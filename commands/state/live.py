@@ -15,7 +15,7 @@ GROUP_COLUMNS: Final = ("group", "type", "state", "members", "lag", "lag_per_s",
 CLIENT_COLUMNS: Final = ("client", "host", "group", "partitions")
 
 LEAST_ROWS: Final = 2
-"""Least rows of each table on a screen with too few lines."""
+"""Minimum number of rows of each table on a screen with too few lines."""
 
 ELLIPSIS: Final = "…"
 

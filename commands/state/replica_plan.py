@@ -15,8 +15,8 @@ Pair: TypeAlias = "tuple[int, int]"
 
 
 def spread(current: Mapping[int, Sequence[int]], brokers: Sequence[int], replicas: int | None = None) -> Replicas:
-    """Returns the replicas of each partition, only on `brokers`: `replicas` of them, or as many as it has. Raises
-    ValueError if there are fewer brokers than replicas."""
+    """Returns the replicas of each partition, which are only on `brokers`. `replicas` is their number; None keeps the
+    number of each partition. Raises ValueError if there are fewer brokers than replicas."""
     counts = {partition: replicas or len(held) for partition, held in sorted(current.items())}
     if counts and max(counts.values()) > len(brokers):
         raise ValueError(f"{max(counts.values())} replicas need as many brokers; there are {len(brokers)}")

@@ -50,7 +50,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     FROM.add(parser, help="first position to read; default: start, or the committed offsets of a group")
     UNTIL.add(parser, help="stop before this position; waits if it is after the end")
     COUNT.add(parser, help="stop after N records")
-    parser.add_argument("-e", "--exit-at-end", action="store_true", help="stop at the present end of the partitions")
+    parser.add_argument("-e", "--exit-at-end", action="store_true", help="stop at the current end of the partitions")
     parser.add_argument(
         "--isolation", choices=ISOLATION, default="read_committed", help="default: only committed records"
     )

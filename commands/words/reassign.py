@@ -98,7 +98,7 @@ def _reassign_options(parser: Parser) -> None:
     Flag(("--to-brokers",), "spread the replicas over these brokers", "BROKER,BROKER…", dest="to").add(wish)
     ASSIGN.add(wish, repeatable=True)
     wish.add_argument("--cancel", action="store_true", help="cancel the reassignments in progress")
-    REPLICAS.add(parser, help="with --to-brokers: replicas of each partition; default: as many as now")
+    REPLICAS.add(parser, help="with --to-brokers: replicas of each partition; default: the current number")
     YES.add(parser, help="move the replicas, instead of showing the changes")
     parser.rename("--to", "--to-brokers")
 

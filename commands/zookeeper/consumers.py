@@ -18,7 +18,8 @@ STATIC, WHITE_LIST = "static", "white_list"
 
 
 MAX_THREADS: Final = 10_000
-"""Most threads of a consumer for a topic: far more than real consumers have, and few enough to name each."""
+"""Maximum number of threads of a consumer for a topic: far more than real consumers have, and few enough to name
+each."""
 
 
 class OldMember(NamedTuple):
@@ -53,7 +54,8 @@ class OldMember(NamedTuple):
         return streams
 
     def watched(self, group: str) -> list[str]:
-        """Returns the paths whose changes make it rebalance: the group's members, the brokers, and its topics."""
+        """Returns the paths whose changes make the consumer rebalance: the group's members, the brokers, and its
+        topics."""
         topics = [f"/brokers/topics/{topic}" for topic in sorted(self.subscription)]
         return [f"/consumers/{group}/ids", "/brokers/ids", *(topics if self.pattern == STATIC else ["/brokers/topics"])]
 

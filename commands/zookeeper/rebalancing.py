@@ -32,9 +32,9 @@ class Rebalance(NamedTuple):
     """One member's change of the owners."""
 
     release: Owners
-    """All partitions that it owns."""
+    """All partitions that the member owns."""
     claim: Owners
-    """All partitions that the strategy assigns to it."""
+    """All partitions that the strategy assigns to the member."""
 
     @property
     def changes_nothing(self) -> bool:

@@ -25,7 +25,7 @@ CONNECT_S: Final = 10
 BROKER_IDS: Final = "/brokers/ids"
 MAX_OFFSET: Final = (1 << 63) - 1
 MAX_DIGITS, OFFSET_DIGITS = 10, 19
-"""Most digits of a partition index, and of an offset."""
+"""Maximum number of digits of a partition index, and of an offset."""
 
 T = TypeVar("T")
 

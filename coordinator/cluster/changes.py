@@ -99,7 +99,7 @@ class Delta(NamedTuple):
     changes: Sequence[Change]
 
     def has(self, kind: type[Change]) -> bool:
-        """True if a change of the kind is among them."""
+        """True if the delta has a change of this kind."""
         return any(isinstance(change, kind) for change in self.changes)
 
     @property

@@ -25,7 +25,7 @@ def too_large() -> KafkaError:
 
 
 def out_of_time(timeout_ms: int) -> KafkaError | None:
-    """Returns the error of a whole request whose timeout leaves no time to perform it; None if it leaves some.
+    """Returns the error of a whole request whose timeout has passed before the work begins; None if time is left.
 
     Kafka's controller either takes a request out of its queue before the deadline, or rejects it
     (ControllerRequestContext).

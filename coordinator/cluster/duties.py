@@ -32,9 +32,10 @@ AGAIN_MS = 10
 """The pause after a duty that has more to do; requests come first (PeriodicTask's immediate period)."""
 
 RETRIES = Backoff(initial_ms=100, max_ms=60_000)
-"""The pauses after a duty whose records can't be written, at most the duty's period: a broker that is gone counts as
-alive until the record that fences it is written. Kafka's PeriodicTaskControlManager waits five minutes at once; but if
-its log takes no records, another controller takes over."""
+"""The pauses before a duty is tried again because its records can't be written; at most the duty's period. They are
+short because a dead broker counts as alive until the record that fences it is written. Kafka's
+PeriodicTaskControlManager waits for five minutes; but if Kafka's log accepts no records, another controller takes
+over."""
 
 CHECKS_A_SESSION = 8
 """Number of checks during the length of a session (QuorumController.maybeFenceStaleBrokerPeriodNs)."""
@@ -102,7 +103,7 @@ class Duties:
         return min((self._due[duty.name] for duty in self._duties_in(image)), default=None)
 
     def due(self, image: Image, now_ms: int) -> Duty | None:
-        """Returns the duty that has been due for longest; None if none is due."""
+        """Returns the duty that has been due for the longest time; None if no duty is due."""
         due = [duty for duty in self._duties_in(image) if self._due[duty.name] <= now_ms]
         return min(due, key=lambda duty: self._due[duty.name], default=None)
 

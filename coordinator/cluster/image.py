@@ -109,7 +109,7 @@ class Image:
         """The owner of the topics that this image may change; it changes a copy of every other topic, which a copy of
         the image may share."""
         self._by_broker: PartitionsByBroker | None = None
-        """Computed at its first use, because most images never need it."""
+        """The index of partitions by broker, computed at its first use, because most images never need it."""
 
     # Lookups.
 

@@ -119,7 +119,8 @@ class MetadataLoader:
             self.voters = record
 
     def _counted(self, batch: MetadataBatch) -> Iterator[tuple[int, MetadataRecord]]:
-        """Yields the records that count from this batch on, with their offsets: those of a transaction when it ends."""
+        """Yields the records that take effect with this batch, and their offsets. The records of a metadata transaction
+        take effect when it ends."""
         for offset, record in enumerate(batch.records, batch.base_offset):
             if isinstance(record, BeginTransactionRecord):
                 self._transaction = []

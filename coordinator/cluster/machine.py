@@ -100,7 +100,7 @@ class ClusterMachine:
         state: Callable[[Image, ConfigRules, int], DecisionState],
         watcher: Watcher,
     ) -> None:
-        """`state` returns what a decision reads, by an image, rules and the time."""
+        """`state` returns the DecisionState for an image, rules and the time."""
         self._committed = committed
         self._tail = tail
         self._duties = duties
@@ -108,7 +108,7 @@ class ClusterMachine:
         self._watcher = watcher
         self.image = committed.copy()
         self.is_stopped = False
-        """True once the controller has no duties any longer."""
+        """True once the controller performs no more duties."""
         self._expected_ms = 0
         """The earliest time at which the next duty could be done; it was late if it is done later."""
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from protocol.errors import ErrorCode, KafkaError
 
 BLOCK_SIZE = 1_000
-"""Number of ids in a block: one record in the log for so many producers. A stop loses the unused ids of a block."""
+"""Number of ids in a block, for which the log gets one record. The unused ids of a block are lost when the broker
+stops."""
 
 
 class ProducerIdBlock(NamedTuple):

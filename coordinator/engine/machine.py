@@ -66,7 +66,7 @@ class Serde(Protocol[R, E_out, P_in]):
 
 
 class Storage(Protocol[E_in, P_out]):
-    """The partition under a machine, or whatever else has its records."""
+    """The storage of a machine's records: the log of its partition, or another store."""
 
     def append(self, encoded: E_in) -> int:
         """Appends all records or none, without waiting for a disk; returns the offset after the last. Raises

@@ -1,4 +1,4 @@
-"""Administration of groups of every type: ListGroups, DeleteGroups; and DescribeGroups, for classic ones.
+"""Administration of groups: ListGroups and DeleteGroups for all types of groups, DescribeGroups for classic groups.
 
 Source: GroupMetadataManager.listGroups and describeGroups, GroupCoordinatorShard.deleteGroups.
 """

@@ -24,7 +24,7 @@ from protocol.types import Buffer
 _new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 RECORD_OVERHEAD_BYTES: Final = 24
-"""More than the lengths, deltas and header count of a record in a batch."""
+"""Upper bound of the bytes of a record's lengths, deltas and header count in a batch."""
 
 
 class EncodedRecord:
@@ -40,7 +40,7 @@ class EncodedRecord:
         self.producer_epoch = producer_epoch
         self.marker = marker
         self.size_bytes = len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES
-        """The most bytes that it takes in a batch."""
+        """Maximum number of bytes that the record takes in a batch."""
 
     @property
     def at_once(self) -> bool:

@@ -76,7 +76,8 @@ class GroupEnvironment(NamedTuple):
     match_topics: Callable[[MatchRequest], None] = unmatched
     """Requests a match, which takes a while, and returns at once."""
     watch: TopicWatch | None = None
-    """The watch of all the broker's shards; a shard without one has its own, which gets no changes."""
+    """The watch that all shards of the broker share. A shard without it gets a watch of its own, which gets no
+    changes."""
 
 
 class GroupState:

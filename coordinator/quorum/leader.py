@@ -91,8 +91,8 @@ class Voter(NamedTuple):
         return cluster_id is None or cluster_id == self.cluster_id
 
     def is_meant_by(self, node_id: int, directory_id: Uuid) -> bool:
-        """True if a request is meant for this node: older versions name no receiver, and a receiver whose directory is
-        unknown has none."""
+        """True if a request is meant for this node. A request of an older version names no receiver, and a request
+        whose sender doesn't know the receiver's directory has no directory id."""
         if node_id < 0:
             return True
         return node_id == self.node_id and (not any(directory_id) or directory_id == self.key.directory_id)

@@ -100,7 +100,7 @@ class Leadership:
             self._suspected = False
         elif leader_id >= 0:
             if self.leader_id not in (NOBODY, leader_id):
-                return f"names node {leader_id} as the leader of epoch {epoch}, which is node {self.leader_id}"
+                return f"names node {leader_id} as the leader of epoch {epoch}, but it is node {self.leader_id}"
             self.leader_id = leader_id
             self._suspected = False
         return None

@@ -102,7 +102,8 @@ class Fetching(NamedTuple):
     snapshot_id: SnapshotId
     position: int
     epoch: int
-    """The epoch of the leader whose snapshot it is: another leader's may have the same name and other bytes."""
+    """The epoch of the leader whose snapshot is being fetched. Another leader's snapshot may have the same name and
+    other bytes."""
 
 
 class Observer:
@@ -187,7 +188,7 @@ class Observer:
         (partition,) = partitions
         fetching = self._fetching
         if fetching is None:
-            return Refused("an answer to a FetchSnapshot that was not asked")
+            return Refused("an answer to a FetchSnapshot that was not sent")
         self.leadership.locate(response.node_endpoints)
         code = error_code(partition.error_code)
         if code in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):

@@ -153,7 +153,7 @@ class Fetcher(Generic[L]):
         return min((partition.ready_ms for partition in self._delayed.values()), default=None)
 
     def unanswered(self, now_ms: int) -> None:
-        """Pauses all partitions, because no answer comes."""
+        """Pauses all partitions after a request without an answer."""
         self.session.restart()
         for partition in self._partitions.values():
             if partition.state in (FetchState.FETCHING, FetchState.OUT_OF_RANGE):
@@ -269,7 +269,8 @@ class Fetcher(Generic[L]):
     # Ends of steps
 
     def replicated(self, partition: FollowedPartition[L]) -> None:
-        """Continues after the batches are in the log, and the watermarks updated."""
+        """Includes the partition in the next request, because its batches are in the log and its watermarks are
+        updated."""
         self._dirty[partition.key] = None
 
     def busy(self, partition: FollowedPartition[L]) -> None:
@@ -277,7 +278,7 @@ class Fetcher(Generic[L]):
         self._enter(partition, FetchState.CORRECTING)
 
     def corrected(self, partition: FollowedPartition[L]) -> None:
-        """Continues after the thread is done."""
+        """Fetches the partition again after the thread has corrected its log."""
         self._enter(partition, FetchState.FETCHING)
 
     def delay(self, partition: FollowedPartition[L], now_ms: int) -> None:

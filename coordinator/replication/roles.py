@@ -34,7 +34,7 @@ class LeaderMoved(KafkaError):
 
 
 class Following(NamedTuple):
-    """Another broker leads, or no broker does. The epochs in the log come with the leader's records."""
+    """Another broker leads, or no broker leads. The epochs in the log come with the leader's records."""
 
     leader_id: int = topic.NO_LEADER
     epoch: int = NO_EPOCH
@@ -115,7 +115,7 @@ class Leading:
         return self.isr.expand((fetch.broker_id,)) if self.may_join(follower, high_watermark, rules) else None
 
     def keeps_up(self, broker_id: int, log_end_offset: int, log_start_offset: int, broker_epoch: int) -> bool:
-        """True if a fetch from the log's end says nothing new about an in-sync follower but the time: the follower had
+        """True if a fetch from the log's end changes nothing but the follower's time: the follower is in sync, and had
         all records at its last fetch too."""
         before = self.followers.get(broker_id)
         return (

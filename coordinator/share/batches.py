@@ -47,9 +47,9 @@ def combine(so_far: Sequence[StateBatch], new: Iterable[StateBatch], start_offse
 
 
 def _group(so_far: Sequence[StateBatch], at: int, waiting: list[StateBatch]) -> tuple[list[StateBatch], int]:
-    """Removes from the end of `waiting`, which is sorted by falling offset, the batches that touch each other or a
-    batch in `so_far`. Returns them, with the batches from `at` on that they touch, and the index of the first batch
-    after these."""
+    """Removes batches from the end of `waiting`, which is sorted by descending offset: the batches that touch each
+    other or a batch in `so_far`. Returns them, the batches of `so_far` from `at` on that they touch, and the index of
+    the first batch after those."""
     group = [waiting.pop()]
     last = reach = group[0].last_offset
     while True:

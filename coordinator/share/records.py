@@ -25,7 +25,7 @@ NOT_YET: Final = -1
 """The offset of a record that isn't written yet."""
 
 RECORD_OVERHEAD_BYTES: Final = 24
-"""More than the lengths, deltas and header count of a record in a batch."""
+"""Upper bound of the bytes of a record's lengths, deltas and header count in a batch."""
 
 
 class ShareState(NamedTuple):
@@ -54,7 +54,7 @@ class Update(NamedTuple):
 
 
 class ShareRecord(NamedTuple):
-    """A share partition's snapshot or update; None is its tombstone."""
+    """A record of a share partition: its snapshot, an update, or a tombstone (None)."""
 
     key: ShareKey
     value: ShareState | Update | None

@@ -1,4 +1,5 @@
-"""The records of the state topic that are no longer needed: the records before the oldest of all newest snapshots.
+"""Finds the records of the state topic that are no longer needed: the records before the newest snapshots of all share
+partitions.
 
 Source: ShareCoordinatorOffsetsManager (KIP-932).
 """
@@ -31,6 +32,6 @@ class Redundant:
 
     @property
     def before(self) -> int | None:
-        """Returns the offset below which records may be deleted; None if there are none yet."""
+        """Returns the offset below which records may be deleted; None if no record may be deleted yet."""
         least = next(iter(self._newest.values()), self._since_empty)
         return least or None

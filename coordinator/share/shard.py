@@ -239,7 +239,8 @@ class ShareShard:
         self._begin_interval(now_ms)
 
     def expire(self, now_ms: int) -> ShareResult:
-        """Writes snapshots of share partitions without a snapshot in the interval, unless all are cold already."""
+        """Writes snapshots of share partitions without a snapshot in the interval. Writes none if no share partition
+        has changed since its last such snapshot."""
         interval_ms = self.settings().cold_partition_snapshot_interval_ms
         records: list[ShareRecord] = []
         if any(state.created_ms == state.written_ms for state in self.states.values()):

@@ -48,8 +48,8 @@ def acknowledge(
     ticket: Ticket[ReservedPart | None],
     now_ms: int,
 ) -> Result[StateRecord]:
-    """Writes the changes of these acknowledgements. If they are too many for one decision, or the rest of such ones,
-    reserves some of them and replies with a ReservedPart.
+    """Writes the changes of these acknowledgements. If they are too many for one decision, or continue such a request,
+    reserves a part of them and replies with a ReservedPart.
 
     Raises INVALID_REQUEST and INVALID_RECORD_STATE.
     """
@@ -132,7 +132,7 @@ class _Deciding:
                 first = following
 
     def _check(self, run: Run) -> None:
-        """Raises INVALID_RECORD_STATE unless the member has the run, and has not just acknowledged it."""
+        """Raises INVALID_RECORD_STATE unless the member has acquired the run, and has not just acknowledged it."""
         if run.change is not None:
             message = IN_CHANGE
         elif run.state is not ACQUIRED:

@@ -89,8 +89,8 @@ class Acquisition:
         return self.result
 
     def _room(self, fetch_offset: int) -> int:
-        """Returns the last offset to acquire. If no more records may be in flight, those in flight may still be
-        acquired again."""
+        """Returns the last offset to acquire. If no more records may enter, records that are already in flight may
+        still be acquired again."""
         partition, last = self.partition, self.fetched[-1].last
         most = self.request.max_records
         self.limit = min(most, partition.limits.max_in_flight_records - partition.in_flight_count)
@@ -124,7 +124,8 @@ class Acquisition:
             partition.close_gap(self.result[-1].last + 1)
 
     def _again(self, batch: InFlightBatch, first: int, last: int) -> bool:
-        """Acquires the available records of a batch in flight; False if no other records may come with it."""
+        """Acquires the available records of a batch in flight; False if the fetch must not acquire any other
+        records."""
         throttled = self._is_throttled(batch, first, last)
         if throttled and self.count:
             return False

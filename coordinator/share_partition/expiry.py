@@ -20,7 +20,8 @@ Range = tuple[int, int]
 
 
 def release(partition: SharePartition, member_id: str, ticket: Ticket[bool], now_ms: int) -> Result[StateRecord]:
-    """Releases a member's records once that is written. Replies True if the member has so many that some are left."""
+    """Releases a member's records once the release is written. Replies True if the member has more records than one
+    decision releases."""
     runs = in_order(partition.cache.index.by_member.get(member_id, set()))
     record = partition.released(runs[:PIECE])
     return Result((record,) if record else (), (Reply(ticket, len(runs) > PIECE),))
@@ -60,8 +61,8 @@ def archive(partition: SharePartition, first: int, last: int, states: Container[
 def buried(
     partition: SharePartition, ranges: Iterable[Range], ticket: Ticket[None], now_ms: int
 ) -> Result[StateRecord]:
-    """Archives records whose dead letters are written, even if that can't be stored: then their dead letters are
-    written again after a restart."""
+    """Archives records whose dead letters are written. If that state can't be stored, the dead letters are written
+    again after a restart."""
     record: list[StateBatch] = []
     effects = []
     for first, last in ranges:

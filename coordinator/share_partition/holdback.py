@@ -1,9 +1,9 @@
 """Holdback: keeps records in flight from being acquired, because of their delivery time or their key.
 
-Both are Odradek's own, and off unless a group sets their options. Both depend on a record's content, so records are
-*learned* in the order of their offsets before any of them is acquired: `known_until` is the first that is not.
-Learned records enter the cache as available, and count as in flight, which also bounds the memory of their keys and
-times.
+Both are extensions of Odradek, and off unless a group sets their options. Both depend on a record's content, so records
+are *learned* in the order of their offsets before any of them is acquired: `known_until` is the first offset that isn't
+learned. Learned records enter the cache as available, and count as in flight, which also bounds the memory of their
+keys and times.
 
     by time   a record is DELAYED, as after a release, until its time has come (run.py, expiry.py)
     by key    unfinished records of a key are acquired by one member only, and none is acquired before an earlier
@@ -121,7 +121,7 @@ class Holdback:
         return self.frontier(partition) if self.can_learn(partition) else None
 
     def learn(self, partition: SharePartition, facts: Facts, now_ms: int) -> None:
-        """Adds facts that continue the learned offsets; ignores any others."""
+        """Adds facts that continue the learned offsets; ignores all other facts."""
         first = self.frontier(partition)
         if not facts.first <= first <= facts.last:
             return
@@ -216,8 +216,8 @@ class Holdback:
             yield Piece(batch, start, offsets[-1], run.delivery_count)
 
     def _holders(self, partition: SharePartition) -> dict[int, str]:
-        """Returns, by key, the member that has its records; NOBODY if several members have some from before the option
-        was set."""
+        """Returns, by key, the member that has acquired records of the key; NOBODY if several members have, because
+        they acquired records before the option was set."""
         keys, result = self.keys, dict[int, str]()
         for batch in partition.cache:
             for run in batch.runs:

@@ -146,21 +146,21 @@ class Run:
         self._become(DELAYED, lock_until_ms=until_ms)
 
     def begin(self, state: RecordState, change: StateRecord) -> None:
-        """Changes the state if the change is written; an assertion error if the state may not follow."""
+        """Begins a change, which is committed or undone later. Raises AssertionError if the state may not follow."""
         self._must_follow(state)
         self.before = (self.state, self.member_id)
         self._become(state, NOBODY, self.lock_until_ms, change)
 
     def commit(self) -> None:
-        """Completes the change, which is written."""
+        """Completes the change, because its record is written."""
         if self.state in TERMINAL:  # indexed like this already
             self.change, self.lock_until_ms = None, NO_LOCK
         else:
             self._become(self.state)
 
     def undo(self, limits: Limits, now_ms: int) -> None:
-        """Undoes the change, which isn't written: restores the state, or releases the records if their lock has
-        expired."""
+        """Undoes the change, because its record could not be written: restores the state, or releases the records if
+        their lock has expired."""
         state, member_id = self.before
         self._become(state, member_id, self.lock_until_ms)
         if state is ACQUIRED and self.lock_until_ms <= now_ms:

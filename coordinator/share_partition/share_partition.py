@@ -38,10 +38,10 @@ from coordinator.share_partition.states import (
 from protocol.errors import ErrorCode, KafkaError
 
 PIECE: Final = 2_000
-"""Runs that are changed together, if there are many: some fifteen milliseconds with their write."""
+"""Maximum number of runs that one decision changes. With their write, this takes about fifteen milliseconds."""
 
 EXPIRED_AT_ONCE: Final = 100
-"""Runs of one expiry; the engine has the next one follow."""
+"""Maximum number of runs that one expiry releases; the engine calls `expire` again for the rest."""
 
 
 class Gap(NamedTuple):
@@ -53,7 +53,7 @@ class Gap(NamedTuple):
 
 
 class Acquirer(Protocol):
-    """Acquires records instead of acquire.py."""
+    """The interface of a holdback, which acquires records in place of acquire.py."""
 
     def acquire(
         self,
@@ -237,7 +237,7 @@ class SharePartition:
             start = end
 
     def uncommitted(self, record: StateRecord) -> list[Run]:
-        """Returns the runs whose change the record is."""
+        """Returns the runs whose pending change belongs to this record."""
         return [
             run
             for in_flight, batches in self._by_batch(record)
@@ -275,8 +275,8 @@ class SharePartition:
     # Time.
 
     def expire(self, now_ms: int) -> Result[StateRecord]:
-        """Releases records whose lock has expired, and ends delays that are over. If the write fails, the records are
-        available all the same."""
+        """Releases records whose lock has expired, and ends delays that are over. Even if the write fails, the records
+        become available."""
         due = self.cache.index.timed.up_to(now_ms)[:EXPIRED_AT_ONCE]
         delayed = [run for run in due if run.state is DELAYED]
         record = self.released(run for run in due if run.state is not DELAYED)

@@ -46,7 +46,8 @@ def starting(
 
 
 def check_may_start(transaction: Transaction, expected: Producer | None) -> None:
-    """Raises as `check_markers_are_written`, then PRODUCER_FENCED if another producer has the id."""
+    """Raises CONCURRENT_TRANSACTIONS while markers are being written, or PRODUCER_FENCED if another producer has the
+    id."""
     check_markers_are_written(transaction)
     if expected is not None and not _is_or_was(transaction, expected):
         raise KafkaError(
@@ -67,7 +68,7 @@ def _is_or_was(transaction: Transaction, expected: Producer) -> bool:
 
 
 def check_may_grow(transaction: Transaction, producer: Producer) -> None:
-    """Raises CONCURRENT_TRANSACTIONS, then as `check_producer`.
+    """Raises CONCURRENT_TRANSACTIONS while markers are being written, or else the errors of `check_producer`.
 
     The order is Kafka's: the answer to EndTxn gives the client the producer id and epoch of its next transaction, and
     the transaction has them only when all markers are written.
@@ -206,7 +207,7 @@ def _verdict_v2(transaction: Transaction, producer: Producer, committed: bool) -
 
 def fencing(transaction: Transaction, version: int, new_producer_id: NewProducerId, now_ms: int) -> Transaction:
     """Returns an ongoing transaction's abort, for a newer producer of its id or because of its timeout; `version` is
-    the cluster's transaction.version. Raises as `new_producer_id` does."""
+    the cluster's transaction.version. Raises the errors of `new_producer_id`."""
     must_change = version >= V2 and transaction.is_epoch_exhausted
     next_producer_id = new_producer_id() if must_change else NO_PRODUCER_ID
     return steps.fenced(transaction, version, next_producer_id, now_ms)

@@ -141,7 +141,7 @@ class TransactionShard:
         partitions: Collection[TopicPartition],
         ticket: Ticket[frozenset[TopicPartition]],
     ) -> TransactionResult:
-        """Answers with the partitions that are part of the producer's transaction (KIP-890). Raises as
+        """Answers with the partitions that are part of the producer's transaction (KIP-890). Raises the errors of
         `add_partitions`."""
         transaction = self._existing(transactional_id)
         decisions.check_producer(transaction, producer)
@@ -285,13 +285,15 @@ class TransactionShard:
         return Result()
 
     def expire_failed(self, error: Exception, now_ms: int) -> int:
-        """Decides again on what is due; a transaction that a bug keeps from being aborted waits for the next check."""
+        """Returns the time of the next attempt. After a bug, transactions that have timed out wait for the next regular
+        check."""
         if not isinstance(error, KafkaError):
             self._look_for_late_from(now_ms)
         return now_ms + EXPIRY_RETRY_MS
 
     def _abort_late(self, now_ms: int) -> TransactionResult:
-        """Aborts transactions that have timed out: first all that can be aborted, then the error of one that can't."""
+        """Aborts the transactions that have timed out. If no other can be aborted and one fails because of a bug,
+        raises its error."""
         version = self._environment.transaction_version()
         ending: list[Transaction] = []
         fault: Exception | None = None

@@ -21,8 +21,8 @@ R = TypeVar("R")
 def threaded(
     method: Callable[Concatenate[Any, P], R], part: str = ""
 ) -> Callable[Concatenate[AsyncControlled[Any], P], Coroutine[Any, Any, R]]:
-    """Returns a coroutine function with the same parameters and documentation, which calls the broker's method of this
-    name, or that of a part of the broker, in a thread."""
+    """Returns a coroutine function with the same parameters and documentation. It calls, in a thread, the method of
+    this name of the broker or of a part of the broker."""
 
     @wraps(method)
     async def call(view: AsyncControlled[Any], /, *args: P.args, **kwargs: P.kwargs) -> R:

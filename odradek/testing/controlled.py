@@ -16,7 +16,7 @@ from odradek.testing.wire import BROKER_DEFAULT, create_topic, delete_topic
 
 NOT_FOUND: Final = 404
 MOST: Final = 100_000
-"""Most records or requests of an answer."""
+"""Maximum number of records or requests in an answer."""
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 

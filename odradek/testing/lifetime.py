@@ -13,8 +13,8 @@ A = TypeVar("A")
 
 
 class Lifetime(ABC, Generic[A]):
-    """A context manager that starts and closes a broker or cluster. `async with` does so in a thread, and gives the
-    view with coroutines."""
+    """A context manager that starts and closes a broker or cluster. `async with` does so in a thread, and returns the
+    object with coroutines."""
 
     @property
     @abstractmethod

@@ -40,7 +40,7 @@ def run(options: Namespace) -> int:
 
 
 def show(result: Audit) -> None:
-    """A table of the partitions, one of the windows that differ, and a last line."""
+    """Prints a table of the partitions, a table of the windows that differ, and a last line."""
     console = Console()
     console.print(table("by partition", by_partition(list(result.lines)), windows=False))
     if differing := [line for line in result.lines if not line.clean]:

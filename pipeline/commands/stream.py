@@ -50,7 +50,7 @@ def run(options: Namespace) -> int:
 
 
 class Shown:
-    """Batches as they are done: the last ones in the terminal, all of them as lines."""
+    """Shows batches when they are complete: the last batches in the terminal, and each batch as a line of `lines`."""
 
     def __init__(self, live: Live, lines: TextIO | None) -> None:
         self._live, self._lines = live, lines

@@ -45,7 +45,7 @@ from storage.disk import Disk, OsDisk
 from storage.meta_properties import META_PROPERTIES
 
 MAX_BROKERS: Final = 100
-"""Most brokers of a cluster on one machine; a larger number is taken for a typing error."""
+"""Maximum number of brokers of a cluster on one machine. A larger number is probably a typing error."""
 
 MORE: Final = """\
 Each process has a port of its own. The command prints "ready HOST:PORT,HOST:PORT,…" on standard output once all brokers

@@ -40,10 +40,12 @@ def read_state(disk: Disk, data: str) -> ClusterState | None:
     names = set(disk.listdir(data)) - {LOCK_FILE, f"{STATE_FILE}.tmp"}
     if STATE_FILE not in names:
         if META_PROPERTIES in names:
-            raise WrongShape(f"{data} has the data of a single broker, not of a cluster; give --data another directory")
+            raise WrongShape(
+                f"{data} has the data of a single broker, not of a cluster; use another directory for --data"
+            )
         if names:
             raise WrongShape(
-                f"{data} is not empty and has no cluster: {STATE_FILE} is missing; give --data another directory"
+                f"{data} is not empty and has no cluster: {STATE_FILE} is missing; use another directory for --data"
             )
         return None
     path = os.path.join(data, STATE_FILE)
@@ -51,7 +53,7 @@ def read_state(disk: Disk, data: str) -> ClusterState | None:
     if state.is_formatted and not disk.exists(os.path.join(data, CONTROLLER, META_PROPERTIES)):
         raise WrongShape(
             f"{os.path.join(data, CONTROLLER)}: the controller's data is missing, and the brokers' folders are "
-            "useless without it: restore it, or give --data another directory"
+            "useless without it: restore it, or use another directory for --data"
         )
     return state
 

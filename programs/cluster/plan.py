@@ -17,7 +17,8 @@ LOOPBACK: Final = "127.0.0.1"
 """The controller's host: only brokers on this machine connect to it."""
 
 MAX_REPLICATION_FACTOR: Final = 3
-"""Most replicas of internal topics, Apache Kafka's default: one broker may be down while another restarts."""
+"""Maximum number of replicas of internal topics, which is Apache Kafka's default: one broker may be down while another
+restarts."""
 
 MAX_PORT: Final = (1 << 16) - 1
 

@@ -20,7 +20,7 @@ from programs.control.travelling import TravellingClock, TravellingLoop
 from protocol.errors import KafkaError
 
 MAX_JOURNEY_MS: Final = 100 * 366 * 24 * 3_600_000
-"""Longest journey, a century: times stay far below 64 bits."""
+"""Maximum journey, a century, so that times stay far below 64 bits."""
 
 
 class Doing:

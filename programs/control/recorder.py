@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT: Final = 1_000
 MAX_LIMIT: Final = 100_000
-"""Most recorded requests; small requests take some hundred megabytes then."""
+"""Maximum number of recorded requests, which take a few hundred megabytes if they are small."""
 
 
 class RequestEntry:
@@ -99,7 +99,7 @@ class Recorder:
         self._count = 0
 
     def record(self, is_recording: bool, limit: int | None) -> None:
-        """Starts or stops recording. A limit sets the most requests to keep."""
+        """Starts or stops recording. `limit` is the maximum number of requests to keep."""
         self.is_recording = is_recording
         if limit is not None and limit != self._entries.maxlen:
             self._entries = deque(self._entries, maxlen=limit)

@@ -23,7 +23,7 @@ from programs.control.http import (
 )
 
 MAX_CONTROL_CONNECTIONS: Final = 256
-"""Most connections: a few for each process of a test suite."""
+"""Maximum number of connections: a few for each process of a test suite."""
 
 MAX_PIPELINED_BYTES: Final = MAX_CONTROL_HEAD_BYTES + MAX_BODY_BYTES
 OWNER_ONLY: Final = 0o600

@@ -23,21 +23,21 @@ Arguments = TypeVarTuple("Arguments")
 NS_PER_S: Final = 1_000_000_000
 
 LATE_SHARE: Final = 20
-"""Divisor of the time travelled so far; the quotient is the most that a timer of a journey may be late. Without it a
-job that runs every second would run 600,000 times in a week; with it, about a hundred times."""
+"""Divisor of the time travelled so far; the quotient is the maximum lateness of a journey's timers. Without it a job
+that runs every second would run 600,000 times in a week; with it, about a hundred times."""
 
 QUIET_TURNS: Final = 2
 """Turns of the loop without a new callback after which a timer's work is done, or waits for a thread, a socket or time.
 One turn may run a socket's callback."""
 
 MAX_TURNS: Final = 1_000
-"""Most turns to wait for a timer's work: busy clients can keep the loop running forever."""
+"""Maximum number of turns to wait for a timer's work, because busy clients can keep the loop running forever."""
 
 MAX_THREAD_WAIT_S: Final = 10.0
 """Longest wait for a timer's work in threads, in the machine's time, before the clock moves on."""
 
 MIN_CANCELLED: Final = 1_000
-"""Least number of cancelled timers that are worth removing."""
+"""Minimum number of cancelled timers that are worth removing."""
 
 
 async def nothing_more() -> None:
@@ -232,7 +232,7 @@ class TravellingLoop(uvloop.Loop):
             before = self._callbacks
             await next_turn()
             turns += 1
-            quiet = quiet + 1 if self._callbacks - before <= 1 else 0  # one is this coroutine's own
+            quiet = quiet + 1 if self._callbacks - before <= 1 else 0  # one callback is this coroutine's own
             if quiet == QUIET_TURNS and self._in_threads - self._unending and await self._threads_went_on():
                 quiet = 0
 

@@ -32,15 +32,15 @@ CLUSTER_ID: Final = re.compile(r"[!-~]{1,256}")
 
 MORE: Final = f"""\
 The node is a controller, or a broker with remote controllers. The command has the arguments of Apache Kafka's
-`kafka-storage format`, and writes the same files: either broker starts on them. A broker that is its own controller
-needs no format: `odradek run` does it.
+`kafka-storage format`, and writes the same files: Odradek and Apache Kafka both start on them. A broker that is its own
+controller needs no format: `odradek run` does it.
 
 A controller needs one of:
   --standalone               it is the only voter
   --initial-controllers …    it is one of these voters
   --no-initial-controllers   it joins the voters of a quorum later
-or voters in controller.quorum.voters. A broker needs none of them. Without --release-version the metadata is that of
-{RELEASES[-1]}. Options come from the file, the environment (KAFKA_NODE_ID=2) and --set, as for `odradek run`.
+or voters in controller.quorum.voters. A broker needs none of them. The default of --release-version is {RELEASES[-1]}.
+Options come from the file, the environment (KAFKA_NODE_ID=2) and --set, as for `odradek run`.
 """
 
 
@@ -69,7 +69,7 @@ def _options(parser: Parser) -> None:
     Flag(("-S", "--add-scram"), CREDENTIALS, "CREDENTIAL").add(parser, repeatable=True)
     quorum = parser.add_mutually_exclusive_group()
     Flag(("-s", "--standalone"), "this controller is the only voter").add(quorum)
-    Flag(("-N", "--no-initial-controllers"), "no voters yet").add(quorum)
+    Flag(("-N", "--no-initial-controllers"), "this controller joins a quorum later").add(quorum)
     Flag(("-I", "--initial-controllers"), "id@host:port:directory,…, the same on every node", "VOTERS").add(quorum)
 
 

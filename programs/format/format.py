@@ -21,7 +21,7 @@ EXPECTED: Final = frozenset({LOCK_FILE, "lost+found"})
 """Names that an empty directory may have: the lock file, and the folder that a file system makes in its root."""
 
 NAMED: Final = 5
-"""Most unexpected files that the warning names."""
+"""Maximum number of unexpected files that the warning names."""
 
 
 class AlreadyFormatted(Exception):

@@ -36,7 +36,7 @@ It prints a line for each problem, and a note for each fault that the next start
 """
 METADATA: Final = """\
 It prints topics, brokers with the ids of their log directories, the position of damage, and the records after it, which
-would be given up. A controller doesn't start on a log that has lost records. If you have a backup, restore the log from
+--accept gives up. A controller doesn't start on a log that has lost records. If you have a backup, restore the log from
 it. If not, --accept makes the next start continue with the records before the damage, and keeps the others in a file
 (.torn) beside the log. Partitions of topics that are lost this way stay on disk, as folders that end in -stray.
 

@@ -17,7 +17,7 @@ from protocol.types import uuid_to_text
 from storage.names import METADATA_TOPIC
 
 MAX_TEXT = 200
-"""Most characters of a key or value that are shown."""
+"""Maximum number of characters of a key or value that are shown."""
 
 Decoder = Callable[[Record], str]
 

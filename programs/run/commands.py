@@ -28,7 +28,8 @@ MORE: Final = """\
 It serves until SIGTERM or SIGINT. It prints "ready HOST:PORT" on standard output once it serves, and logs on standard
 error. Without arguments it listens on 127.0.0.1:9092 and keeps its data in ./data.
 
-Options have the names that Apache Kafka gives them; docs/configuration.md lists them all. From the weakest source:
+Options have the names that Apache Kafka gives them; docs/configuration.md lists them all. They come from these
+sources, and a later source overrides an earlier one:
   defaults, server.properties, environment (KAFKA_LOG_RETENTION_MS=60000), --set, --data and --listen.
 """
 

@@ -139,4 +139,4 @@ async def _started(node: NodeProcess, stop: asyncio.Event) -> bool:
 def _node(config: BrokerConfig, stop: asyncio.Event, failed: Mapping[str, Exception], clock: Clock) -> NodeProcess:
     if config.is_broker:
         return server.Server(config, stop, failed, clock)
-    return controller_server.ControllerServer(config, stop)  # has no logs of topics, which could fail
+    return controller_server.ControllerServer(config, stop)  # needs no `failed`: it has no logs of topics

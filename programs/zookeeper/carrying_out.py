@@ -110,7 +110,7 @@ class Hands:
         return is_refused(result.error_code, result.error_message, purpose, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     async def elect(self, election: PreferredElection) -> None:
-        """Has partitions led by their preferred replicas."""
+        """Makes the preferred replicas of partitions their leaders."""
         electing = self._controller.submit(election.request(), ElectLeadersResponse)
         response = await answer(electing, "preferred leaders")
         for topic in () if response is None else response.replica_election_results:

@@ -31,7 +31,7 @@ from protocol.types import TopicPartition
 NO_OFFSET: Final = -1
 MAX_OFFSET: Final = (1 << 63) - 1
 MAX_DIGITS: Final = 20
-"""Most digits of an offset, including its sign."""
+"""Maximum number of digits of an offset, including its sign."""
 
 logger = get_logger(__name__)
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 MAX_OPERATIONS: Final = 200
-"""Most operations of a multi: ZooKeeper does nothing else while it carries one out."""
+"""Maximum number of operations of a multi: ZooKeeper does nothing else while it carries one out."""
 
 MAX_BYTES: Final = 256 * 1024
-"""Most bytes of data in a multi: a server accepts requests of up to a megabyte (jute.maxbuffer)."""
+"""Maximum number of bytes of data in a multi: a server accepts requests of up to a megabyte (jute.maxbuffer)."""
 
 OVERHEAD_BYTES: Final = 100
 """Upper bound of an operation's size without its path and data."""
@@ -25,7 +25,7 @@ class Create(NamedTuple):
 
 
 class Write(NamedTuple):
-    """New data of a znode, if it has the version; -1 matches any version."""
+    """New data of a znode, if the znode has this version; -1 matches any version."""
 
     path: str
     data: bytes
@@ -33,14 +33,14 @@ class Write(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """The deletion of a znode, if it has the version; -1 matches any version."""
+    """The deletion of a znode, if the znode has this version; -1 matches any version."""
 
     path: str
     version: int = -1
 
 
 class CheckVersion(NamedTuple):
-    """A check that a znode has the version; otherwise the multi fails."""
+    """A check that a znode has this version; otherwise the multi fails."""
 
     path: str
     version: int

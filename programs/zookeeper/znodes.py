@@ -50,10 +50,10 @@ DEFAULT_ENTITY: Final = "<default>"
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 NO_JMX_PORT: Final = -1
 MAX_DIGITS: Final = 10
-"""Most digits of a number of 31 bits."""
+"""Maximum number of digits of a number of 31 bits."""
 
 MAX_TEXT_BYTES: Final = (1 << 15) - 1
-"""Most bytes of a text in a request."""
+"""Maximum number of bytes of a text in a request."""
 
 FIRST_WITH_ENDPOINTS, FIRST_WITH_RACK, FIRST_WITH_PROTOCOLS, FIRST_WITH_FEATURES = 2, 3, 4, 5
 """Versions of a broker's JSON."""

@@ -1,4 +1,4 @@
-"""AlterPartition (56)."""
+"""AlterPartition (56). Versions 0 and 1, which name topics, are sent only by brokers that are too old for Kafka 4."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int8, int16, int32, int64, uuid
 
 
-@message(ApiKey.ALTER_PARTITION, versions="0-3", flexible="0+")
+@message(ApiKey.ALTER_PARTITION, versions="2-3", flexible="0+")
 class AlterPartitionRequest:
     """A leader asks the controller to change a partition's in-sync replicas (KIP-497, KIP-841)."""
 
@@ -18,8 +18,7 @@ class AlterPartitionRequest:
 
 @struct
 class TopicData:
-    topic_name: str = wire(versions="0-1", default="")
-    topic_id: uuid = wire(versions="2+", default=IMPLICIT)  # KIP-841
+    topic_id: uuid = wire()  # KIP-841
     partitions: list[PartitionData] = wire()
 
 
@@ -29,9 +28,9 @@ class PartitionData:
 
     partition_index: int32 = wire()
     leader_epoch: int32 = wire()
-    new_isr: list[int32] = wire(versions="0-2", default=IMPLICIT)
+    new_isr: list[int32] = wire(versions="2", default=IMPLICIT)
     new_isr_with_epochs: list[BrokerState] = wire(versions="3+", default=IMPLICIT)  # KIP-903
-    leader_recovery_state: int8 = wire(versions="1+", default=0)  # KIP-704
+    leader_recovery_state: int8 = wire(default=0)  # KIP-704
     partition_epoch: int32 = wire()
 
 
@@ -43,7 +42,7 @@ class BrokerState:
     broker_epoch: int64 = wire(default=-1)
 
 
-@message(ApiKey.ALTER_PARTITION, versions="0-3", flexible="0+")
+@message(ApiKey.ALTER_PARTITION, versions="2-3", flexible="0+")
 class AlterPartitionResponse:
     """The partitions' state after the change."""
 
@@ -54,8 +53,7 @@ class AlterPartitionResponse:
 
 @struct
 class ResponseTopicData:
-    topic_name: str = wire(versions="0-1", default="")
-    topic_id: uuid = wire(versions="2+", default=IMPLICIT)  # KIP-841
+    topic_id: uuid = wire()  # KIP-841
     partitions: list[ResponsePartitionData] = wire()
 
 
@@ -68,5 +66,5 @@ class ResponsePartitionData:
     leader_id: int32 = wire()
     leader_epoch: int32 = wire()
     isr: list[int32] = wire()
-    leader_recovery_state: int8 = wire(versions="1+", default=0)  # KIP-704
+    leader_recovery_state: int8 = wire(default=0)  # KIP-704
     partition_epoch: int32 = wire()

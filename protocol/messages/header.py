@@ -1,7 +1,8 @@
 """The headers in front of every request and response.
 
-Requests of classic versions have header 1, of flexible versions header 2 (KIP-482); ControlledShutdown 0 alone had 0.
-Responses of flexible versions have header 1, but ApiVersions always 0, as a client reads it before it knows (KIP-511).
+Requests have header 1 in classic versions, header 2 in flexible versions (KIP-482), and header 0 only in
+ControlledShutdown 0. Responses have header 0 in classic versions and header 1 in flexible versions. ApiVersions
+responses always have header 0, because the client reads them before it knows the broker's versions (KIP-511).
 """
 
 from __future__ import annotations

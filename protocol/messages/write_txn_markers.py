@@ -9,7 +9,7 @@ from protocol.types import int8, int16, int32, int64
 
 @message(ApiKey.WRITE_TXN_MARKERS, versions="0-2", flexible="1+")
 class WriteTxnMarkersRequest:
-    """A transaction coordinator has partition leaders write commit or abort markers."""
+    """A transaction coordinator asks partition leaders to write commit or abort markers."""
 
     markers: list[WritableTxnMarker] = wire()
 

@@ -81,5 +81,5 @@ def decode_record(data: Buffer) -> object:
         raise ProtocolError(f"{cls.__name__} has versions {identity(cls).versions}, not {version}", offset=0)
     record, end = decode(cls, version, data, position)
     if end != len(data):
-        raise ProtocolError(f"{len(data) - end} bytes behind a {cls.__name__}", offset=end)
+        raise ProtocolError(f"{len(data) - end} bytes follow a {cls.__name__}", offset=end)
     return record

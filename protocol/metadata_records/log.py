@@ -13,7 +13,7 @@ class NoOpRecord:
 
 @message(23, versions="0", flexible="0+")
 class BeginTransactionRecord:
-    """The begin of a transaction, whose records take effect together at its end (KIP-868)."""
+    """The beginning of a transaction, whose records take effect together at its end (KIP-868)."""
 
     name: str | None = wire(nullable="0+", tag=0, default=None)
 

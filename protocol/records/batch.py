@@ -119,7 +119,7 @@ class BatchHeader(NamedTuple):
         """The batch's codec. Raises KafkaError(INVALID_RECORD) for the three unused codec numbers."""
         codec = self.attributes & COMPRESSION_MASK
         if codec >= len(_CODECS):
-            raise KafkaError(ErrorCode.INVALID_RECORD, f"compression codec {codec} does not exist: 0 to 4 do")
+            raise KafkaError(ErrorCode.INVALID_RECORD, f"compression codec {codec} is unknown; the codecs are 0 to 4")
         return _CODECS[codec]
 
     @property
@@ -170,13 +170,15 @@ def validate(buffer: Buffer, position: int, header: BatchHeader) -> None:
         raise _malformed(header)
     covered = memoryview(buffer)[position + AT_ATTRIBUTES : position + LOG_OVERHEAD + length]
     if len(covered) != length - (AT_ATTRIBUTES - LOG_OVERHEAD):
-        raise _corrupt(f"a record batch of {length + LOG_OVERHEAD} bytes, of which {len(buffer) - position} are there")
+        raise _corrupt(
+            f"a record batch of {length + LOG_OVERHEAD} bytes, of which only {len(buffer) - position} have arrived"
+        )
     if crc32c(covered) != header.crc:
         raise _corrupt(f"a record batch's CRC-32C is {crc32c(covered):#010x}, its header says {header.crc:#010x}")
     if header.attributes & COMPRESSION_MASK > Compression.ZSTD:
-        raise _invalid(f"compression codec {header.attributes & COMPRESSION_MASK} does not exist: 0 to 4 do")
+        raise _invalid(f"compression codec {header.attributes & COMPRESSION_MASK} is unknown; the codecs are 0 to 4")
     if not 0 <= header.records_count <= header.last_offset_delta + 1:
-        raise _invalid(f"{header.records_count} records do not fit last offset delta {header.last_offset_delta}")
+        raise _invalid(f"{header.records_count} records contradict the last offset delta {header.last_offset_delta}")
 
 
 def validate_from_client(header: BatchHeader) -> None:
@@ -186,7 +188,7 @@ def validate_from_client(header: BatchHeader) -> None:
     if count <= 0 or count != header.last_offset_delta + 1:
         raise _invalid(f"{count} records in a batch of last offset delta {header.last_offset_delta}")
     if header.attributes & CONTROL:
-        raise _invalid("clients may not write control batches")
+        raise _invalid("clients must not write control batches")
     if header.base_sequence < 0 and header.producer_id > NO_PRODUCER_ID:
         raise _invalid(f"base sequence {header.base_sequence} of producer id {header.producer_id} is negative")
 
@@ -242,8 +244,8 @@ def seal(buffer: WritableBuffer, position: int, batch_length: int) -> None:
 
 def _malformed(header: BatchHeader) -> KafkaError:
     if header.magic != MAGIC_V2:
-        return _corrupt(f"a record batch of magic {header.magic}, where 2 is expected")
-    return _corrupt(f"a record batch's length is {header.batch_length}: it is at least {_MIN_LENGTH}")
+        return _corrupt(f"a record batch of magic {header.magic}, but 2 is expected")
+    return _corrupt(f"a record batch's length is {header.batch_length}; at least {_MIN_LENGTH} is required")
 
 
 def _corrupt(message: str) -> KafkaError:

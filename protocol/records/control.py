@@ -142,7 +142,9 @@ def encode_key(kind: ControlType) -> bytes:
 def decode_key(key: bytes | None) -> ControlType | None:
     """Returns the record's type; None for a type of a later Kafka. Raises KafkaError(CORRUPT_MESSAGE)."""
     if key is None or len(key) < _KEY.size:
-        raise _corrupt(f"a control record's key is {0 if key is None else len(key)} bytes: it has {_KEY.size}")
+        raise _corrupt(
+            f"a control record's key is {0 if key is None else len(key)} bytes long; {_KEY.size} are required"
+        )
     version, kind = _KEY.unpack_from(key)
     if version < 0:
         raise _corrupt(f"a control record's key has version {version}")
@@ -159,7 +161,7 @@ def decode_marker(record: Record) -> EndTxnMarker | None:
         return None
     value = record.value or b""
     if len(value) < _END_TXN_MARKER.size:
-        raise _corrupt(f"a transaction marker of {len(value)} bytes: it has {_END_TXN_MARKER.size}")
+        raise _corrupt(f"a transaction marker of {len(value)} bytes; {_END_TXN_MARKER.size} are required")
     version, coordinator_epoch = _END_TXN_MARKER.unpack_from(value)
     if version < 0:
         raise _corrupt(f"a transaction marker has version {version}")

@@ -87,7 +87,7 @@ def _source_codec(outer: list[LegacyMessage]) -> int:
             raise _invalid(f"a message of magic {message.magic} in a set that begins with magic {magic}")
     codec = outer[-1].compression
     if any(message.compression != codec for message in outer) or (codec and len(outer) > 1):
-        raise _invalid("a compressed message set is one message, and nothing beside it")
+        raise _invalid("a compressed message set must be a single message")
     return codec
 
 

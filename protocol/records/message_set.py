@@ -69,7 +69,7 @@ def iter_messages(
     while at + LOG_OVERHEAD <= len(view):
         offset, size = _OVERHEAD.unpack_from(view, at)
         if size < _MIN_SIZE[MAGIC_V0]:
-            raise _corrupt(f"a message of {size} bytes: {_MIN_SIZE[MAGIC_V0]} are the least")
+            raise _corrupt(f"a message of {size} bytes; at least {_MIN_SIZE[MAGIC_V0]} are required")
         at += LOG_OVERHEAD
         if at + size > len(view):
             return
@@ -82,10 +82,10 @@ def _parse(offset: int, message: memoryview, wrapper_magic: int | None) -> Legac
     if wrapper_magic not in (None, magic):
         raise _invalid(f"a message of magic {magic} in a wrapper of magic {wrapper_magic}")
     if magic > MAGIC_V1:
-        raise _corrupt(f"a message of magic {magic}, where 0 or 1 is expected")
+        raise _corrupt(f"a message of magic {magic}, but 0 or 1 is expected")
     head = _HEAD[magic]
     if len(message) < _MIN_SIZE[magic]:
-        raise _corrupt(f"a message of {len(message)} bytes: {_MIN_SIZE[magic]} are the least in magic {magic}")
+        raise _corrupt(f"a message of {len(message)} bytes; at least {_MIN_SIZE[magic]} are required in magic {magic}")
     crc, _, attributes, *timestamps = head.unpack_from(message)
     if crc32(message[_CRC_SIZE:]) != crc:
         raise _corrupt(f"a message's CRC-32 is {crc32(message[_CRC_SIZE:]):#010x}, its header says {crc:#010x}")
@@ -103,7 +103,7 @@ def _nullable_bytes(message: memoryview, at: int) -> tuple[memoryview | None, in
     if length < 0:
         return None, at
     if length > left:
-        raise _invalid(f"a field of {length} bytes in a message with {left} left")
+        raise _invalid(f"a field has {length} bytes, but only {left} bytes of its message are left")
     return message[at : at + length], at + length
 
 
@@ -112,8 +112,8 @@ def read_messages(
 ) -> Iterator[Record]:
     """Yields the records of a message set with their absolute offsets, and inflates compressed sets.
 
-    Raises KafkaError: CORRUPT_MESSAGE as `iter_messages`, or for a set that inflates to more than `max_size` bytes;
-    INVALID_RECORD for invalid wrappers.
+    Raises the errors of `iter_messages`. Raises CORRUPT_MESSAGE for a set that inflates to more than `max_size` bytes,
+    and INVALID_RECORD for invalid wrappers.
     """
     for message in iter_messages(buffer, start, end):
         if message.compression:
@@ -133,7 +133,7 @@ def to_record(message: LegacyMessage) -> Record:
 def unwrap(wrapper: LegacyMessage, max_size: int = MAX_INFLATED_SIZE) -> Iterator[LegacyMessage]:
     """Yields the messages inside a wrapper, with their inner offsets. LogAppendTime replaces their timestamps.
 
-    Messages are views of an inflated piece. Raises as `read_messages`.
+    Messages are views of an inflated piece. Raises the errors of `read_messages`.
     """
     if wrapper.compression not in _LEGACY_CODECS:
         raise _invalid(f"compression codec {wrapper.compression} does not exist in magic {wrapper.magic}")
@@ -150,7 +150,7 @@ def unwrap(wrapper: LegacyMessage, max_size: int = MAX_INFLATED_SIZE) -> Iterato
     if last is None:
         raise _invalid("a compressed message set without messages")
     if _is_relative(wrapper) and wrapper.offset < last:
-        raise _invalid(f"a wrapper of offset {wrapper.offset}, less than its last inner one {last}")
+        raise _invalid(f"a wrapper has offset {wrapper.offset}, which is less than its last inner offset {last}")
 
 
 def _inflated(wrapper: LegacyMessage) -> Iterator[bytes]:

@@ -66,7 +66,7 @@ def read_records(
 def iter_keys(
     buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
 ) -> Iterator[RawRecord]:
-    """Yields the partly decoded records, for compaction. Raises as `read_records`."""
+    """Yields the partly decoded records, for compaction. Raises the errors of `read_records`."""
     data = inflate(buffer, position, header, max_size)
     for offset, timestamp, at, end in _scan(data, header):
         key, value_at = _nullable_bytes(data, at, end)
@@ -76,7 +76,7 @@ def iter_keys(
 
 
 def inflate(buffer: Buffer, position: int, header: BatchHeader, max_size: int = MAX_INFLATED_SIZE) -> bytes:
-    """Returns a batch's encoded records, decompressed. Raises KafkaError as `read_records`."""
+    """Returns a batch's encoded records, decompressed. Raises the errors of `read_records`."""
     payload = header.payload(buffer, position)
     if not header.attributes & _COMPRESSION_MASK:
         return bytes(payload)
@@ -95,7 +95,7 @@ def decode_all(data: bytes, header: BatchHeader) -> Iterator[Record]:
 
 
 def iter_times(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int]]:
-    """Yields (offset, timestamp) of each record, without decoding the rest. Raises as `decode_all`."""
+    """Yields (offset, timestamp) of each record, without decoding the rest. Raises the errors of `decode_all`."""
     for offset, timestamp, _, _ in _scan(data, header):
         yield offset, timestamp
 
@@ -117,7 +117,7 @@ def _scan(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int, int, int
                 length, at = decode_varint(data, at)
             end = at + length
             if length < _MIN_RECORD_LENGTH or end > size:
-                raise _corrupt(f"a record of {length} bytes, where {size - at} are left")
+                raise _corrupt(f"a record of {length} bytes, but only {size - at} are left")
             at += 1
             delta = data[at]
             if delta < short_delta:
@@ -176,7 +176,7 @@ def _headers(data: bytes, at: int, end: int) -> tuple[tuple[str, bytes | None], 
     count, at = _varint_within(data, at, end)
     # each header takes at least two bytes, for its two lengths
     if not 0 <= count <= (end - at) // 2:
-        raise _corrupt(f"{count} headers in a record with {end - at} bytes left")
+        raise _corrupt(f"{count} headers, but only {end - at} bytes of the record are left")
     headers = []
     for _ in range(count):
         key, at = _nullable_bytes(data, at, end)

@@ -62,7 +62,7 @@ def _inflated(data: Bytes, max_size: int) -> Iterator[bytes]:
             yield _block(view, max_size)
         return
     if len(view) < len(_HEADER):
-        raise damaged("snappy", "its header is cut")
+        raise damaged("snappy", "its header is truncated")
     at, left = len(_HEADER), max_size
     while len(view) - at >= _SIZE_BYTES:
         if view[at : at + len(_MAGIC)] == _MAGIC:
@@ -71,7 +71,7 @@ def _inflated(data: Bytes, max_size: int) -> Iterator[bytes]:
         size = int.from_bytes(view[at : at + _SIZE_BYTES], "big")
         at += _SIZE_BYTES
         if size > len(view) - at:
-            raise damaged("snappy", f"a block of {size} bytes, where {len(view) - at} are left")
+            raise damaged("snappy", f"a block of {size} bytes, but only {len(view) - at} are left")
         try:
             block = _block(view[at : at + size], left)
         except TooLarge:
@@ -85,7 +85,7 @@ def _block(block: memoryview, max_size: int) -> bytes:
     try:
         size = cramjam.snappy.decompress_raw_len(block)
         if size > _MAX_RATIO * len(block):
-            raise damaged("snappy", f"{len(block)} bytes claim to hold {size}")
+            raise damaged("snappy", f"{len(block)} bytes announce {size} uncompressed bytes, which is impossible")
         if size > max_size:
             raise TooLarge(max_size)
         return bytes(cramjam.snappy.decompress_raw(block))

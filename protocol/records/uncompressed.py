@@ -16,7 +16,7 @@ def stream(_level: int | None, _magic: int) -> Stream:
 
 
 def decompress(data: Bytes, max_size: int, _magic: int) -> bytes:
-    """Raises TooLarge."""
+    """Returns the same bytes. Raises TooLarge."""
     if len(data) > max_size:
         raise TooLarge(max_size)
     return bytes(data)

@@ -21,7 +21,7 @@ UNUSUAL: Final = -2
 """The result for an unusual batch. No usual batch has this timestamp (-1 means none)."""
 
 MAX_USUAL_TIMESTAMP: Final = 1 << 61
-"""Bound of usual base timestamps. The sum of two usual base timestamps fits into 64 bits."""
+"""Upper bound of a usual base timestamp. The sum of two usual base timestamps fits into 64 bits."""
 
 ONE_BYTE: Final = 0x80
 LOW_BITS: Final = 0x7F
@@ -30,11 +30,13 @@ MAX_LONG_SHIFT: Final = 56
 """The shift of the last byte of a timestamp delta. A delta of ten bytes is unusual."""
 
 LONGEST_FIELDS: Final = 5 + 1 + 10 + 5 + 5
-"""Most bytes of the fields that are read together: length, attributes, timestamp delta, offset delta, key length."""
+"""Maximum number of bytes of the fields that are read together: length, attributes, timestamp delta, offset delta, key
+length."""
 
 NO_KEY: Final = "Compacted topic cannot accept message without key"
 MAX_LISTED_ERRORS: Final = 10_000
-"""Most invalid records of a batch that the response lists, because a batch can inflate to millions. All are counted."""
+"""Maximum number of invalid records that the response lists for a batch, because a batch can inflate to millions. All
+invalid records are counted."""
 
 
 def largest_timestamp(data: bytes, records_count: int, base_timestamp: int) -> int:
@@ -127,7 +129,7 @@ def _rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
 
 
 def _rest_of_long(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
-    """Does as `_rest` for an int64 of at most nine bytes, which is enough in usual batches."""
+    """Works like `_rest`, for an int64 of at most nine bytes, which is enough in usual batches."""
     raw: i64 = first & LOW_BITS
     shift: i64 = 7
     byte: i64 = data[at]
@@ -177,7 +179,7 @@ class RecordRules:
     __slots__ = ("earliest", "keys", "latest", "times", "unstamped")
 
     def __init__(self, *, keys: bool, unstamped: bool, times: bool, earliest: int, latest: int) -> None:
-        """Takes `unstamped`, True if the batch has LogAppendTime, which no producer may set."""
+        """`unstamped` is True if the batch has LogAppendTime, which no producer may set."""
         self.keys = keys
         self.unstamped = unstamped
         self.times = times
@@ -219,7 +221,7 @@ class Walk:
     def __init__(
         self, records_count: int, base_offset: int, base_timestamp: int, stamp: int | None, rules: RecordRules
     ) -> None:
-        """Takes the timestamp of all records as `stamp` for a batch with LogAppendTime, otherwise None."""
+        """`stamp` is the timestamp of all records of a batch with LogAppendTime, otherwise None."""
         self.index = 0
         self.max_timestamp = -1
         """The largest timestamp of the records so far."""
@@ -260,7 +262,7 @@ class Walk:
             raise self._short() from None
         if self.invalid_count:
             text = "; ".join(f"record {index}: {message}" for index, message in self.errors[:3])
-            raise InvalidRecords(self._code, f"{self.invalid_count} records are refused: {text}", self.errors)
+            raise InvalidRecords(self._code, f"{self.invalid_count} records are rejected: {text}", self.errors)
 
     def _go(self, data: bytes) -> int:
         """Validates all whole fields, and returns the position of the bytes to keep for the next piece."""
@@ -281,7 +283,7 @@ class Walk:
                 at = self._field(data, at)
             self._behind = self._at + at
             if self._behind > self._end:
-                raise invalid(f"record {self.index} has a field that ends behind it")
+                raise invalid(f"record {self.index} has a field that ends beyond the record")
             if self._next == HEAD:
                 self._close_record()
 
@@ -290,7 +292,7 @@ class Walk:
 
     def _close_record(self) -> None:
         if self._behind != self._end:
-            raise invalid(f"record {self.index} ends {self._end - self._behind} bytes before it says")
+            raise invalid(f"record {self.index} ends {self._end - self._behind} bytes before its announced end")
         self.index += 1
 
     def _head(self, data: bytes, at: int) -> int:

@@ -24,7 +24,7 @@ def whole(inflated: Iterator[bytes], end_of: Callable[[bytes, int], int], max_si
     stream's end counts as an item.
 
     `end_of` returns the end of the item at a position, which is after the data's end if the item needs more bytes.
-    Raises TooLarge for more than `max_size` bytes, and KafkaError(CORRUPT_MESSAGE) as `pieces`.
+    Raises TooLarge for more than `max_size` bytes, and the KafkaError(CORRUPT_MESSAGE) that `inflated` raises.
     """
     held: list[bytes] = []
     held_bytes, needed_bytes, left = 0, 1, max_size
@@ -58,7 +58,7 @@ def read_whole(
 def iter_whole_times(
     buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
 ) -> Iterator[tuple[int, int]]:
-    """Yields (offset, timestamp) of each record. Raises as `read_records`."""
+    """Yields (offset, timestamp) of each record. Raises the errors of `read_records`."""
     for data, part in _parts(buffer, position, header, max_size):
         yield from iter_times(data, part)
 

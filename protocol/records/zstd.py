@@ -17,7 +17,8 @@ _SIZES_OF_CONTENT_SIZE = (0, 2, 4, 8)
 _SIZES_OF_DICTIONARY_ID = (0, 1, 2, 4)
 _RAW, _RLE, _COMPRESSED = 0, 1, 2
 _MAX_WINDOW = 1 << 27
-"""Largest window that Java's decompressor accepts, that of level 22. Only the part that the data needs takes memory."""
+"""Largest window that Java's decompressor accepts, the window of level 22. Memory is used only for the part that the
+data needs."""
 
 
 def compress(data: Bytes, level: int | None, _magic: int) -> bytes:

@@ -56,7 +56,7 @@ class GssapiServer:
     """The broker's side of an exchange. An invalid message ends the exchange for good."""
 
     def __init__(self, context: SecurityContext, name: Callable[[str], str]) -> None:
-        """Takes `name`, which maps a principal to a user name, or raises SaslError."""
+        """`name` maps a principal to a user name, or raises SaslError."""
         self._context = context
         self._name = name
         self._stage = Stage.TOKEN
@@ -71,7 +71,7 @@ class GssapiServer:
             return self._offer()
         if stage is Stage.CHOICE:
             return self._end(message)
-        raise SaslError(f"a message of {len(message)} bytes where {stage.value} is due")
+        raise SaslError(f"a message of {len(message)} bytes where {stage.value} is expected")
 
     def _accept(self, token: bytes) -> ExchangeStep:
         self._accepted = self._context.accept(token)

@@ -84,8 +84,8 @@ class ScramServer:
     def __init__(
         self, mechanism: str, find: Lookup, absent: Absent, nonce: str, find_token: TokenLookup = no_token
     ) -> None:
-        """Takes look-ups: `find` of a user's keys by name, `find_token` of a delegation token by id, and `absent` of
-        keys for an unknown name. `nonce` is random, and new for each exchange."""
+        """`find` returns a user's keys by name, `find_token` a delegation token by id, and `absent` keys for an unknown
+        name. `nonce` is random, and new for each exchange."""
         self._digest = DIGESTS[mechanism]
         self._find = find
         self._find_token = find_token
@@ -104,7 +104,7 @@ class ScramServer:
     def step(self, message: bytes) -> ExchangeStep:
         """Processes the client's first or final message. Raises SaslError."""
         if self._is_over:
-            raise SaslError("a message after the last one")
+            raise SaslError("a message arrived after the end of the exchange")
         text = message.decode("utf-8", "replace")
         return self._begin(text) if self._first is None else self._end(self._first, text)
 

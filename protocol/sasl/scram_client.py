@@ -15,7 +15,7 @@ class ScramClient:
     """An exchange: call `first`, then `final` with the broker's answer, then `check` with the next answer."""
 
     def __init__(self, mechanism: str, name: str, password: str, nonce: str) -> None:
-        """Takes a random `nonce`, new for each exchange."""
+        """`nonce` is random, and new for each exchange."""
         self._digest = DIGESTS[mechanism]
         self._password = password
         self._nonce = nonce

@@ -166,7 +166,9 @@ def _place(settled: Settled, next_offset: int, leader_epoch: int) -> Prepared:
 def _check_batch(records: memoryview, position: int, header: BatchHeader, rules: AppendRules, origin: Origin) -> None:
     """Checks a batch's header and CRC, in Kafka's order."""
     if origin is Origin.CLIENT and header.base_offset:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"a produced batch's base offset is 0, not {header.base_offset}")
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"a produced batch's base offset must be 0, not {header.base_offset}"
+        )
     size = header.batch_length + LOG_OVERHEAD
     if size > rules.max_message_bytes:
         raise _too_large(size, rules)
@@ -178,12 +180,16 @@ def _check_batch(records: memoryview, position: int, header: BatchHeader, rules:
 
 
 def _several(records: memoryview, rules: AppendRules, origin: Origin, now_ms: int, at_length: bool) -> Settled:
-    """Validates several batches, or an incomplete batch. A client may send only one batch for a partition."""
+    """Validates several batches, or an incomplete batch. Rejects several batches of a client, which may send only one
+    per partition.
+    """
     batches = list(iter_batches(records))
     for position, header in batches:
         _check_batch(records, position, header, rules, origin)
     if origin is Origin.CLIENT and len(batches) > 1:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"{len(batches)} record batches for a partition: one is allowed")
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"{len(batches)} record batches for a partition; only one is allowed"
+        )
     return _all(records, batches, rules, origin, now_ms, at_length)
 
 
@@ -264,7 +270,7 @@ def _converted(records: memoryview, rules: AppendRules, now_ms: int, at_length: 
     size = 0
     for _, header in walk(lambda start, end: records[start:end], 0, len(records)):
         if header.magic >= MAGIC_V2:
-            raise KafkaError(ErrorCode.INVALID_RECORD, "messages and record batches in one request for a partition")
+            raise KafkaError(ErrorCode.INVALID_RECORD, "a request has both messages and record batches for a partition")
         if header.size_bytes > rules.max_message_bytes:
             raise _too_large(header.size_bytes, rules)
         size += header.size_bytes
@@ -290,8 +296,8 @@ def _converted(records: memoryview, rules: AppendRules, now_ms: int, at_length: 
 def _as_given(records: memoryview, next_offset: int, leader_epoch: int) -> Prepared:
     """Returns a leader's batches, with the offsets and epochs that the leader has assigned.
 
-    A late answer of a former leader may contain batches of a newer epoch than that of the follower's fetch: they and
-    all later batches are left out (KAFKA-18723). `leader_epoch` -1 keeps all batches.
+    A late answer of a former leader may contain batches with a newer epoch than that of the follower's fetch. These
+    batches and all later batches are left out (KAFKA-18723). With `leader_epoch` -1 all batches are kept.
     """
     headers, size, expected = [], 0, next_offset
     for position, header in walk(lambda start, end: records[start:end], 0, len(records)):

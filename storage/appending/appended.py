@@ -11,7 +11,7 @@ class Appended:
     def __init__(
         self, base_offset: int, last_offset: int, log_append_time_ms: int, log_start_offset: int, duplicate: bool
     ) -> None:
-        """Takes `log_append_time_ms` -1 unless the topic's timestamp type is LogAppendTime."""
+        """`log_append_time_ms` is -1 unless the topic's timestamp type is LogAppendTime."""
         self.base_offset = base_offset
         self.last_offset = last_offset
         self.log_append_time_ms = log_append_time_ms

@@ -19,8 +19,9 @@ from protocol.records.record import MAX_INFLATED_SIZE
 from protocol.records.walk import UNUSUAL, RecordRules, Walk, invalid, largest_timestamp
 
 LOOP_BYTES: Final = 1024 * 1024
-"""Most bytes that the event loop inflates and walks for a batch: the default max.request.size of the Java producer,
-which counts records before compression. Gzip, the slowest codec, takes three milliseconds for it."""
+"""Maximum number of bytes that the event loop inflates and walks for a batch: the default max.request.size of the Java
+producer, which counts records before compression. Gzip, the slowest codec, takes three milliseconds for a megabyte.
+"""
 
 ALWAYS_BYTES: Final = 64 * 1024
 USUAL_RATIO: Final = 16
@@ -54,7 +55,8 @@ class Looked(NamedTuple):
 
 def usual(batch: memoryview, codec: int, count: int, max_timestamp: int, base_timestamp: int) -> bool:
     """True if the records of a batch are valid and their largest timestamp is the header's, as in nearly all batches.
-    `look` decides about all other batches. Raises TooLong."""
+    `look` checks all other batches. Raises TooLong.
+    """
     payload = batch[HEADER_SIZE:]
     try:
         data = _inflated(codec, payload)
@@ -133,7 +135,7 @@ def _by_pieces(
         raise
     walk.end()
     if not walk.consecutive and header.attributes & COMPRESSION_MASK and target is None:
-        raise invalid("the offset deltas of compressed records are not 0, 1, 2 and on")
+        raise invalid("the offset deltas of compressed records are not 0, 1, 2 and so on")
     if recoder is not None:
         output.append(recoder.end())
     return Looked(walk.max_timestamp, walk.consecutive, None if recoder is None else b"".join(output))

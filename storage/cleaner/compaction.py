@@ -34,7 +34,7 @@ class Stats:
     def __init__(self) -> None:
         self.map_bytes_read = 0
         self.map_full = 0.0
-        """The used share of the offset map."""
+        """The used part of the offset map, from 0 to 1."""
         self.bytes_read = 0
         self.bytes_written = 0
         self.records_kept = 0
@@ -47,7 +47,7 @@ class Transactions:
     gone."""
 
     def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
-        """Takes the aborted transactions that have records in the part of the log that is walked."""
+        """`aborted` has the aborted transactions with records in the part of the log that is walked."""
         self._coming = [(transaction.first_offset, transaction) for transaction in set(aborted)]
         heapify(self._coming)
         self._aborted: dict[int, AbortedTxn] = {}
@@ -108,7 +108,7 @@ class Filter:
         now_ms: int,
         delete_retention_ms: int,
     ) -> None:
-        """Takes the end of the cleanable part as `end_offset`. The last batch before it stays, even if it is empty."""
+        """`end_offset` is the end of the cleanable part. The last batch before it stays, even if it is empty."""
         self.transactions = transactions
         self.retain_legacy_deletes = True
         """True if this segment keeps its v0 and v1 tombstones, which have no field for a delete horizon."""

@@ -28,7 +28,7 @@ class OffsetMap:
     __slots__ = ("_buckets", "_counts", "_hashes", "_offsets", "latest_offset", "size")
 
     def __init__(self, memory_bytes: int) -> None:
-        """Creates a map that takes about this much memory, but at least a bucket."""
+        """Creates a map that uses about this much memory, but has at least one bucket."""
         self._buckets = max(1, memory_bytes // (BUCKET_ENTRIES * ENTRY_BYTES))
         self._hashes = bytearray(self._buckets * _BUCKET_BYTES)
         self._offsets = array("q", bytes(8 * self.slots))

@@ -227,8 +227,8 @@ class ProducerEntry:
         if self.txn_first_offset >= 0 and not header.is_transactional:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE,
-                f"producer {self.producer_id} has a transaction open since offset {self.txn_first_offset}, "
-                "and this batch is not transactional",
+                f"producer {self.producer_id} has an open transaction since offset {self.txn_first_offset}, "
+                "but this batch is not transactional",
             )
 
     def check_marker(self, epoch: int, marker: EndMarker, origin: Origin) -> None:
@@ -244,7 +244,7 @@ class ProducerEntry:
         if marker.coordinator_epoch < self.coordinator_epoch:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"the marker for producer {self.producer_id} is of coordinator epoch {marker.coordinator_epoch}, "
+                f"the marker for producer {self.producer_id} has coordinator epoch {marker.coordinator_epoch}, "
                 f"the current one is {self.coordinator_epoch}",
             )
 
@@ -255,13 +255,13 @@ class ProducerEntry:
             return  # unknown producer, or expired with its records (retention, DeleteRecords): any sequence is allowed
         expected = self.next_sequence if epoch == self.epoch else 0
         if sequence != expected:
-            raise self._out_of_order(sequence, f"of epoch {epoch}: {expected} is next")
+            raise self._out_of_order(sequence, f"of epoch {epoch}, but the next one must be {expected}")
 
     def _check_verified_sequence(self, sequence: int, verification: Verification) -> None:
         if verification.supports_epoch_bump and sequence != 0 and not self.batches:
-            raise self._out_of_order(sequence, "with no record of it here: 0 is next")
+            raise self._out_of_order(sequence, "but has no batch in this partition, so its first sequence must be 0")
         if sequence > verification.lowest_sequence:
-            raise self._out_of_order(sequence, f"while {verification.lowest_sequence} has yet to be written")
+            raise self._out_of_order(sequence, f"but {verification.lowest_sequence} is not written yet")
 
     def _stale_epoch(self, epoch: int) -> KafkaError:
         return KafkaError(

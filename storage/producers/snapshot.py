@@ -9,6 +9,7 @@ Kafka's ProducerSnapshot, version 1, of class ProducerStateManager.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import struct
@@ -79,14 +80,8 @@ class SnapshotFiles:
         """
         for offset in [offset for offset in self._unsynced if offset <= end_offset]:
             self._unsynced.remove(offset)
-            try:
-                handle = self._disk.open(self.path(offset))
-            except FileNotFoundError:
-                continue  # deleted with its segment
-            try:
-                self._disk.fsync(handle)
-            finally:
-                self._disk.close(handle)
+            with contextlib.suppress(FileNotFoundError):  # deleted with its segment
+                self._disk.sync_file(self.path(offset))
 
     def read_latest(self) -> tuple[int, list[ProducerEntry]] | None:
         """Returns the newest valid snapshot and its offset, or None. Deletes invalid snapshots."""

@@ -95,8 +95,9 @@ class ProducerState:
         return None
 
     def next_in_line(self, producer_id: int, epoch: int, sequence: int) -> ProducerEntry | None:
-        """Returns the idempotent producer if this is its next batch and no other check is needed, which is the most
-        frequent case; otherwise None."""
+        """Returns the idempotent producer if this is its next batch and no other check is needed, as for most batches;
+        otherwise None.
+        """
         entry = self._producers.get(producer_id)
         if (
             entry is not None
@@ -150,7 +151,7 @@ class ProducerState:
         if guard is None or self._verifications.get(header.producer_id) is not guard:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE,
-                f"producer {header.producer_id} has no transaction open that this partition is part of",
+                f"producer {header.producer_id} has no open transaction with this partition",
             )
 
     def update(
@@ -239,8 +240,9 @@ class ProducerState:
         return verification
 
     def _end_verification(self, header: BatchHeader) -> None:
-        """Ends the verification when the transaction's first batch or its marker was written. A marker with the waiting
-        write's own epoch belongs to an older transaction."""
+        """Ends the verification after the transaction's first batch or its marker was written, unless the marker has
+        the same epoch as the waiting write: then it belongs to an older transaction.
+        """
         verification = self._verifications.get(header.producer_id)
         if verification is None:
             return

@@ -78,9 +78,9 @@ def _fault(replacement: Segment, names: Iterable[str], disk: Disk) -> str | None
         if at != position or header.base_offset < next_offset:
             break
         position, next_offset = at + header.size_bytes, header.next_offset
-    if position < replacement.size_bytes or not position:  # which may have been emptied: its sources lose nothing
+    if position < replacement.size_bytes or not position:  # an empty replacement may be damaged: its sources stay
         return f"{replacement.path}: damaged at byte {position}, offset {next_offset}"
-    active = max(_logs(names, LOG), default=0)  # which is never replaced
+    active = max(_logs(names, LOG), default=0)  # the active segment is never replaced
     if replacement.base_offset < active < next_offset:
         return f"{replacement.path}: ends at offset {next_offset}, beyond {active}, where the next segment begins"
     return None

@@ -47,8 +47,9 @@ def load(
     clean: bool,
     before_cut: BeforeCut | None = None,
 ) -> LoadedLog:
-    """Opens the log in a partition's folder, or creates a log at `log_start_offset`. Raises OSError, and what
-    `before_cut` raises."""
+    """Opens the log in a partition's folder, or creates a log at `log_start_offset`. Raises OSError, and the errors of
+    `before_cut`.
+    """
     names = tidy(directory, config, disk=disk, now_ms=now_ms, clean=clean)
     producer_state.find_snapshots(names)
     opened = (_open(directory, name, config, disk, now_ms) for name in names if name.endswith(LOG))
@@ -127,7 +128,7 @@ class _Loader:
         *,
         gaps: bool,
     ) -> None:
-        """Takes `gaps`, True if the topic is compacted and its log may lack offsets anywhere."""
+        """`gaps` is True if the topic is compacted, so that its log may lack offsets anywhere."""
         self.directory = directory
         self.before_cut = before_cut
         self.disk = disk
@@ -296,7 +297,7 @@ class _Loader:
         self._drop(later)
 
     def _set_aside(self, cut: Cut, segments: list[Segment], end: SegmentEnd | None = None) -> Cut:
-        """Keeps what can be read of whole segments and of the end of another, before they go."""
+        """Sets aside the readable records of whole segments, and of another segment's end, before their removal."""
         if self.before_cut is not None:
             self.before_cut(cut)
             return cut
@@ -365,8 +366,9 @@ class _Loader:
             return find_end(active).offset
 
     def _start_over(self, config: LogConfig, log_end_offset: int) -> None:
-        """Begins a new log at the log's start if all segments end before it: newer segments are gone, or the checkpoint
-        is damaged. Which of the two can't be told, so the segments are set aside."""
+        """Begins a new log at the log's start if all segments end before it. Either newer segments are gone or the
+        checkpoint is damaged; recovery can't tell which, so it sets the segments aside.
+        """
         old, first = list(self.segments), self.segments.first
         if any(segment.size_bytes for segment in old):
             problem = f"the log ends at offset {log_end_offset}, before its start at {self.log_start_offset}"
@@ -382,12 +384,12 @@ class _Loader:
 
 
 def cut_in_place(segment: Segment, size_bytes: int, disk: Disk) -> None:
-    """Cuts a segment's file, of which no view may exist."""
+    """Cuts a segment's file. No view of the file may exist."""
     segment.release()
     handle = disk.open(segment.path)
     try:
         disk.ftruncate(handle, size_bytes)
-        disk.fsync(handle)  # the cut bytes must not come back behind later appends
+        disk.fsync(handle)  # the removed bytes must not come back after later appends
     finally:
         disk.close(handle)
     segment.size_bytes = size_bytes

@@ -70,8 +70,9 @@ def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCac
 
 
 def note_epoch(epochs: LeaderEpochCache, header: BatchHeader) -> None:
-    """Adds a batch's leader epoch, which overrides the epochs file: the file may still have a truncated epoch. Raises
-    KafkaError for an invalid epoch, because no CRC covers it."""
+    """Adds a batch's leader epoch, which overrides the epochs file, because the file may still have a truncated epoch.
+    Raises KafkaError for an invalid epoch, which no CRC covers.
+    """
     epoch = header.partition_leader_epoch
     if epoch < NO_PARTITION_LEADER_EPOCH:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} is of epoch {epoch}")
@@ -108,7 +109,7 @@ def order_fault(header: BatchHeader, next_offset: int, following: int | None, bo
     """
     if header.base_offset == next_offset or (header.magic < MAGIC_V2 and header.base_offset > next_offset):
         return None  # a compressed message has the offset of the last one in it
-    text = f"a batch of offsets {header.base_offset} to {header.last_offset} where {next_offset} is next"
+    text = f"a batch of offsets {header.base_offset} to {header.last_offset}, but {next_offset} is next"
     limit = bounds.limit if following is None else min(following, bounds.limit)
     if header.base_offset > next_offset and header.next_offset > limit:
         return f"{text}, before {limit}"

@@ -140,5 +140,5 @@ def corrupt_length(position: int, length: int) -> KafkaError:
 
 def misplaced(position: int, base_offset: int, next_offset: int) -> KafkaError:
     """Returns the error for a batch with an impossible base offset, which no CRC covers."""
-    text = f"the batch at byte {position} begins at offset {base_offset}, where {next_offset} is next"
+    text = f"the batch at byte {position} begins at offset {base_offset}, but {next_offset} is next"
     return KafkaError(ErrorCode.CORRUPT_MESSAGE, text)

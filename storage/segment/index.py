@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from storage.disk import Disk
 
 MAX_RELATIVE_OFFSET: Final = 0x7FFFFFFF
-"""Most offsets in a segment, because an index entry stores the relative offset as int32."""
+"""Maximum number of offsets in a segment, because an index entry stores the relative offset as int32."""
 
 
 NEAR_ENTRIES: Final = 16
@@ -123,11 +123,7 @@ class SegmentIndex:
     def sync(self) -> None:
         """Flushes the file to the device."""
         self._unsynced = False
-        handle = self._disk.open(self.path)
-        try:
-            self._disk.fsync(handle)
-        finally:
-            self._disk.close(handle)
+        self._disk.sync_file(self.path)
 
     def seal(self, *, sync: bool = False) -> bool:
         """Writes the rest of the entries, as `flush` does, and releases the memory. For a segment that gets no more
@@ -229,7 +225,9 @@ class SegmentIndex:
 
     @staticmethod
     def _near(target: int, value: Callable[[int], int], count: int) -> tuple[int, int]:
-        """Returns a small range of entries to bisect, estimated from evenly growing values: each comparison costs."""
+        """Returns a small range of entries to bisect, because each comparison costs time. The range is estimated as if
+        the values grew evenly.
+        """
         first = value(0)
         guess = (target - first) * count // (value(count - 1) - first + 1)
         if value(guess) <= target:

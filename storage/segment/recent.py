@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 RECENT_BATCHES: Final = 4096
-"""Least number of remembered batches. Older batches are found by the index, which has an entry every few kilobytes."""
+"""Minimum number of remembered batches. Older batches are found by the index, which has an entry every few kilobytes.
+"""
 
 
 class RecentBatches:

@@ -130,7 +130,7 @@ class Segment:
     def append_one(
         self, batch: memoryview, base_offset: int, last_offset: int, timestamp: int, size_bytes: int
     ) -> None:
-        """Does as `append`, for a single batch."""
+        """Works like `append`, for a single batch."""
         position = self.size_bytes
         file = self._open_file.file or self._open()
         file.write((batch,), position)
@@ -197,7 +197,9 @@ class Segment:
         return self._max_timestamp != UNKNOWN
 
     def _look_for_max_timestamp(self) -> None:
-        """Reads it from the time index. Rebuilds a damaged index first, or retention could delete the segment early."""
+        """Reads the largest timestamp from the time index. Rebuilds a damaged index first, because otherwise retention
+        could delete the segment early.
+        """
         maximum = self.time_index.last_entry
         if not self.has_timestamp(maximum):
             self.rebuild_indexes()

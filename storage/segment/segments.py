@@ -110,9 +110,10 @@ class Segments:
         return len(self._segments) > 1 and self._segments[-2].indexes_unsynced
 
     def trusted_up_to(self, offset: int) -> int:
-        """Returns the offset up to which recovery may trust the files, if batches up to `offset` are on the device. It
-        excludes the end of any segment whose indexes are not, even if the segment is sealed or truncated there
-        later."""
+        """Returns the offset up to which recovery may trust the files, if batches up to `offset` are on the device. The
+        end of a segment whose indexes are not on the device is excluded, even if the segment is sealed or truncated
+        there later.
+        """
         unsynced = _unsynced(self._segments)
         trusted = offset - (offset > unsynced[0].base_offset)
         return trusted if len(unsynced) == 1 else min(trusted, unsynced[1].base_offset - 1)

@@ -145,11 +145,7 @@ class TransactionIndex:
         if not self._unsynced:
             return False
         self._unsynced = False
-        handle = self._disk.open(self.path)
-        try:
-            self._disk.fsync(handle)
-        finally:
-            self._disk.close(handle)
+        self._disk.sync_file(self.path)
         return True
 
     def rename(self, path: str) -> None:

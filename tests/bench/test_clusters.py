@@ -1,4 +1,5 @@
-"""The rows of clusters: assignments and figures hold together; a process is killed and started again."""
+"""Tests the rows of the cluster benchmark: assignments and figures are consistent, and a process can be killed and
+started again."""
 
 from __future__ import annotations
 

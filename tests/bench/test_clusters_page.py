@@ -1,4 +1,4 @@
-"""The table of clusters in docs/benchmarks.md: every figure of every row that was measured, beside the goals."""
+"""Tests the table of clusters in docs/benchmarks.md: it has every figure of every measured row, beside the goals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.results import LoadResult, PeerResult, save
 
 
 def measured(folder: Path, name: str, figures: tuple[str, ...], samples: Mapping[str, Sequence[Sample]]) -> None:
-    """Saves a row; a cluster without samples has failed."""
+    """Saves a row. A cluster without samples counts as failed."""
     peers = {
         cluster: PeerResult(
             FLAVOURS[cluster].title, [*rounds], None if rounds else "it did not start", not rounds, tuple(rounds[:1])

@@ -1,4 +1,4 @@
-"""The cost of the control server: which brokers are compared, and the verdict."""
+"""Tests the benchmark of the control server: the brokers that are compared, and the verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Medians, spreads, ratios, costs per unit of work, and the goals that they are held against."""
+"""Tests medians, spreads, ratios, costs per unit of work, and the comparison with goals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stacks of perf become boxes, each as wide as its samples and above its caller."""
+"""Tests flame graphs: stacks of perf become boxes, each as wide as its samples and above its caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requests of the clients that cost nothing are what real clients send: our codec reads them."""
+"""Tests the requests of the flood clients: our codec can read them, so they are what real clients send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The declarations: names, sizes and curves hold together."""
+"""Tests the declarations of loads: names, sizes and curves are consistent."""
 
 from __future__ import annotations
 

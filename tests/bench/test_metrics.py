@@ -1,4 +1,4 @@
-"""The cost of metrics, by pairs of rounds."""
+"""Tests the cost of metrics, which is measured by pairs of rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measured parts of docs/benchmarks.md: written from result files, and nothing else is touched."""
+"""Tests the measured parts of docs/benchmarks.md: they are written from result files, and the rest stays unchanged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_part_is_written_and_the_rest_stays(results: Path) -> None:
     assert "stale" not in page
     assert "| consume 1 KB | CPU per GB, s/GB |" in page
     assert "3.700 → 0.400 | 0.350 | 0.87 | ≤ 0.6 | **missed** |" in page
-    assert "| consume 1 KB | odradek 3, kafka 2 (not settled) | 3 | 61 s |" in page
+    assert "| consume 1 KB | odradek 3, kafka 2 (not stable) | 3 | 61 s |" in page
     assert "- consume 1 KB, CPU per GB 0.87 of Apache Kafka" in page
     assert written(page, results) == page
     (results / "profile-produce.svg").write_text("")

@@ -1,4 +1,4 @@
-"""Memory is backed before a round, no more than there is."""
+"""Tests that memory is backed before a round, but not more than is available."""
 
 from __future__ import annotations
 

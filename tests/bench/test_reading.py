@@ -1,4 +1,4 @@
-"""Figures read from /proc, off the wire, and back from a file of results."""
+"""Tests figures that are read from /proc, from the network, and from a file of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cost of a scrape, by pairs of rounds."""
+"""Tests the cost of a scrape, which is measured by pairs of rounds."""
 
 from __future__ import annotations
 

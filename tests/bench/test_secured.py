@@ -1,4 +1,4 @@
-"""Peers with TLS: what their tools are told."""
+"""Tests peers with TLS: the options that their tools get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output of `odradek pipeline`, as the benchmark parses it."""
+"""Tests how the benchmark parses the output of `odradek pipeline`."""
 
 from __future__ import annotations
 

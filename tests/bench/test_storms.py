@@ -1,4 +1,4 @@
-"""The instrument of storms: what it makes of its rounds, and what its storms do to who listens."""
+"""Tests the benchmark of storms: the figures from its rounds, and the effect of its storms on a listener."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suites that are measured over several workers."""
+"""Tests the suites that are measured over several workers."""
 
 from __future__ import annotations
 

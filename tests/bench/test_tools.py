@@ -1,4 +1,4 @@
-"""The tools' output, as Apache Kafka 4.3.1 prints it, and the commands that they are called with."""
+"""Tests the commands of the tools, and the parsers of their output as Apache Kafka 4.3.1 prints it."""
 
 from __future__ import annotations
 

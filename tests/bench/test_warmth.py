@@ -1,4 +1,4 @@
-"""When a broker counts as warm, and in which order rounds are run until it does."""
+"""Tests when a broker counts as warm, and the order of the warm-up rounds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_cost_that_never_rests_is_measured_after_the_most_rounds() -> None:
 
 
 class Scripted:
-    """A trial that costs what its peer's script says, round by round."""
+    """A trial whose rounds have the costs in its peer's script."""
 
     SCRIPTS: ClassVar = {"odradek": [1.0] * 9, "kafka": [20.0, 9.0, 7.0, 7.0, 7.0, 6.9, 6.8]}
 

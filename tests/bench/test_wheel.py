@@ -1,4 +1,4 @@
-"""Which command `make run` runs, and which builds may go."""
+"""Tests the command that `make run` runs, and the builds that may be removed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.jars import ROOT
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache; nothing is built into it."""
+    """Returns an empty cache, into which nothing is built."""
     monkeypatch.setattr(wheel, "CACHE", tmp_path)
     monkeypatch.setattr(wheel, "LOG", ROOT / ".cache" / "wheel.log")
     monkeypatch.setattr(wheel, "folder", lambda: tmp_path / "odradek-now")

@@ -1,4 +1,4 @@
-"""Requests of the data plane, written short, and asked of a broker in the test's process."""
+"""Short helpers for requests of the data plane to a broker in the test's process."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from protocol.records.record import Record
 from tests.broker.inprocess import Client
 
 PRODUCE_VERSION = FETCH_VERSION = 12
-"""The newest that name topics."""
+"""The newest version that names topics."""
 
 LIST_OFFSETS_VERSION = 9
 MADE_MS = 1_700_000_000_000
 
 
 def batch(*values: bytes | None, key: bytes | None = None, timestamp: int = MADE_MS, **fields: Any) -> bytes:
-    """A batch with these values; its header's fields as `build` has them."""
+    """Returns a batch with these values; other fields of its header are as for `build`."""
     records = [Record(timestamp=timestamp + index, key=key, value=value) for index, value in enumerate(values)]
     return bytes(build(records, **fields))
 

@@ -1,4 +1,4 @@
-"""Counts the calls of functions in the event loop's thread: work is compared without measuring time."""
+"""Counts the calls of functions in the event loop's thread, to compare work without measuring time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CallCounter:
 
 
 class LongestTurn:
-    """Counts the calls of functions in each callback of the event loop; `calls` has the most of them."""
+    """Counts the calls of functions in each callback of the event loop; `calls` is the maximum of a callback."""
 
     def __init__(self) -> None:
         self.calls = 0

@@ -14,7 +14,8 @@ NEVER_NS = 1 << 62
 
 @pytest.fixture(autouse=True)
 def turns_that_end_by_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By time, which requests make a turn would say how busy the machine is. `test_turns.py` has a clock for that."""
+    """Ends turns by a count of clock reads. With the machine's clock, the requests of a turn would depend on how busy
+    the machine is. `test_turns.py` uses its own clock."""
     monkeypatch.setattr(turns, "_TURN_NS", NEVER_NS)
 
 

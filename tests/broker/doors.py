@@ -1,6 +1,6 @@
-"""Who may do nothing asks for everything: each API in each version, of a broker that has much and of one that has none.
+"""Sends each API in each version without any permission, to a broker with much data and to an empty broker.
 
-What both answer alike, somebody without permissions learns nothing by.
+A client without permissions learns nothing if both brokers give the same answer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OPTIONS: Final = {
         for limit in ("", "max.")
     },
 }
-"""A broker by itself changes nothing while all is asked for."""
+"""Options of a broker that changes nothing by itself during the test."""
 
 PRODUCING: Final = InitProducerIdRequest(transactional_id="transactional", transaction_timeout_ms=600_000)
 
@@ -62,14 +62,14 @@ FILTERED: Final = {
     ApiKey.LIST_TRANSACTIONS: "transaction_states",
     ApiKey.DESCRIBE_LOG_DIRS: "results",
 }
-"""The lists that leave out what may not be known, without an error or beside one."""
+"""The lists that leave out denied entries, without an error or beside one."""
 
 OF_THE_BROKER: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
-"""Answers that differ between any two brokers, and are everybody's to have."""
+"""Answers that differ between any two brokers, and are public."""
 
 
 class Door(NamedTuple):
-    """An API in one of its versions."""
+    """An API in one version."""
 
     api: Api
     version: int
@@ -79,14 +79,14 @@ class Door(NamedTuple):
 
 
 def doors(apis: Iterable[Api]) -> Iterator[Door]:
-    """Yields all of a table of APIs."""
+    """Yields every version of every API of a table."""
     for api in apis:
         for version in range(api.versions.first, api.versions.last + 1):
             yield Door(api, version)
 
 
 class Pair(NamedTuple):
-    """A broker with a topic, records, groups and a producer, and one that has nothing."""
+    """A broker with a topic, records, groups and a producer, and an empty broker."""
 
     full: InProcess
     empty: InProcess
@@ -95,14 +95,14 @@ class Pair(NamedTuple):
 
 @asynccontextmanager
 async def pair(directory: Path) -> AsyncIterator[Pair]:
-    """Two brokers of one name and one cluster, so far as they tell."""
+    """Yields two brokers that report the same name and cluster."""
     async with InProcess(directory / "full", OPTIONS) as full, InProcess(directory / "empty", OPTIONS) as empty:
         empty.server.broker.image.cluster_id = full.server.broker.image.cluster_id
         yield Pair(full, empty, await furnished(full))
 
 
 async def furnished(broker: InProcess) -> bytes:
-    """Gives a broker what requests are about, and returns the topic's id."""
+    """Creates the data that requests name, and returns the topic's id."""
     topic_id = await broker.create_topic(TOPIC, 2)
     await extreme.furnish(broker)
     client = broker.client()
@@ -120,7 +120,7 @@ async def furnished(broker: InProcess) -> bytes:
 
 
 async def findings(brokers: Pair, apis: Iterable[Api]) -> list[str]:
-    """Returns what somebody without permissions learns or changes."""
+    """Returns what a client without permissions learns or changes."""
     problems: list[str] = []
     for door in doors(apis):
         before = state(brokers.full)
@@ -134,7 +134,7 @@ async def findings(brokers: Pair, apis: Iterable[Api]) -> list[str]:
 
 
 async def answer_to_eve(broker: InProcess, frame: bytes) -> bytes:
-    """Returns the answer to somebody without permissions; nothing where the connection is closed."""
+    """Returns the answer to a client without permissions; None if the connection is closed."""
     client = broker.client()
     client.connection.principal = EVE
     client.send(frame)
@@ -142,13 +142,13 @@ async def answer_to_eve(broker: InProcess, frame: bytes) -> bytes:
 
 
 def state(broker: InProcess) -> dict[object, int]:
-    """Returns how far the metadata and the logs of all partitions are, those of coordinators among them."""
+    """Returns the ends of the metadata log and of all partitions' logs, including the coordinators' topics."""
     logs: dict[object, int] = {one.name: one.log_end_offset for one in broker.server.broker.replicas}
     return {"metadata": broker.server.broker.image.offset, **logs}
 
 
 def lessons(door: Door, full: bytes, empty: bytes) -> Iterator[str]:
-    """Yields what the answer of a broker with everything tells, beside that of one with nothing."""
+    """Yields the differences between the answers of the broker with data and of the empty broker."""
     key = door.api.key
     if SECRET in full:
         yield "it has a record"
@@ -167,14 +167,14 @@ def lessons(door: Door, full: bytes, empty: bytes) -> Iterator[str]:
 
 
 def is_denied(answer: object) -> bool:
-    """True for an answer of denials alone."""
+    """True for an answer that consists only of denials."""
     leaf_codes = set(codes(answer))
     return bool(leaf_codes) and leaf_codes <= DENIED
 
 
 def content(message: Any) -> object:
-    """Returns what a message says. That an id is unknown is no secret, for nobody guesses one: whether it is known or
-    denied clients are told, as by Kafka."""
+    """Returns the content of a message. Whether an id is unknown is no secret, because ids can't be guessed: like
+    Kafka, the broker answers differently for unknown and for denied ids."""
     if isinstance(message, list):
         return [content(one) for one in message] or None  # no client tells the two apart
     if not hasattr(message, "__wire__"):
@@ -187,7 +187,7 @@ def content(message: Any) -> object:
 
 
 def codes(message: Any) -> Iterator[int]:
-    """Yields the error codes of an answer that have none of another below them."""
+    """Yields the error codes of an answer that have no error codes below them."""
     inner: list[int] = []
     for field in fields_of(type(message)):
         value = getattr(message, field.name)

@@ -1,7 +1,7 @@
-"""Requests that are as a client would send them but for one number, which is as small or as large as its type allows.
+"""Valid requests, except for one number, which is the minimum or the maximum of its type.
 
-Made out of the schemas, so that whatever is served is covered: each number and each flag of a request, in each of its
-versions. What a plausible request has in the other fields is said here by their names.
+They are made from the schemas, so that every served API is covered: each number and each flag of a request, in each
+version. The tables here have plausible values for the other fields, by name.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ STRINGS: Mapping[str, str | None] = {
     "configuration_keys": "retention.ms",
     "feature": "share.version",
 }
-"""Texts by the names of their fields; the others are empty."""
+"""Texts by field name; all other texts are empty."""
 
 NUMBERS: Mapping[str, int] = {
     "acks": -1,
@@ -100,7 +100,7 @@ NUMBERS: Mapping[str, int] = {
     "acknowledge_types": 1,
     "delivery_count": 1,
 }
-"""Numbers by the names of their fields; the others are 0. Nothing has to be waited for."""
+"""Numbers by field name; all other numbers are 0. With these numbers no request has to wait."""
 
 IN_A_TRANSACTION: Mapping[str, object] = {
     "producer_id": 0,
@@ -132,7 +132,7 @@ SPECIAL: Mapping[str, Mapping[str, object]] = {
     "TxnOffsetCommitRequest": IN_A_TRANSACTION,
     "WritableTxnMarker": IN_A_TRANSACTION,
 }
-"""The fields of a class that differ from others: a group or producer that is there, a name that is not."""
+"""The fields of a class that need other values: an existing group or producer, a missing name."""
 
 EMPTY: Mapping[str, frozenset[str]] = {
     "CreateTopicsRequest": frozenset({"assignments", "configs"}),
@@ -140,17 +140,17 @@ EMPTY: Mapping[str, frozenset[str]] = {
     "FetchRequest": frozenset({"forgotten_topics_data"}),
     "ShareFetchRequest": frozenset({"forgotten_topics_data"}),
 }
-"""Lists that would contradict the rest of the request. Their own numbers are tried with one entry in them."""
+"""Lists that would contradict the rest of the request. Their own numbers are tested with one entry in the list."""
 
 INDEXES = ("partition", "partition_index", "index")
-"""By which a partition is named: there are two of each, and the second is the odd one."""
+"""Fields that name a partition. Each topic has two partitions, and the second gets the extreme number."""
 
 Step = str | int
 Path = tuple[Step, ...]
 
 
 class Extreme(NamedTuple):
-    """A request of one version, with one number changed."""
+    """A request in one version, with one changed number."""
 
     request: type
     version: int
@@ -161,14 +161,14 @@ class Extreme(NamedTuple):
         return f"{self.request.__name__} v{self.version} {'.'.join(map(str, self.path))} = {self.value}"
 
     def build(self, topic_id: bytes) -> Any:
-        """The request, of a topic with this id."""
+        """Returns the request, for a topic with this id."""
         changed = plausible(self.request, self.version, topic_id, holding(self.path))
         put(changed, self.path, self.value)
         return changed
 
 
 def extremes(request: type, version: int) -> Iterator[Extreme]:
-    """All requests of this class that have one extreme."""
+    """Returns all requests of this class with one extreme number each."""
     for path, kind in numbers(request, version):
         for value in values(kind):
             yield Extreme(request, version, path, value)
@@ -184,12 +184,12 @@ def values(kind: str) -> tuple[int, ...]:
 
 
 def holding(path: Path) -> frozenset[str]:
-    """The lists on the way to a number, which have to have an entry."""
+    """Returns the lists on the path to a number, which must have an entry."""
     return frozenset(step for step in path if isinstance(step, str))
 
 
 def numbers(cls: type, version: int, above: Path = ()) -> Iterator[tuple[Path, str]]:
-    """Where the numbers and flags of a message are, in this version."""
+    """Returns the paths of the numbers and flags of a message in this version."""
     for field in fields_of(cls):
         if version not in field.wire.versions:
             continue
@@ -205,7 +205,7 @@ def numbers(cls: type, version: int, above: Path = ()) -> Iterator[tuple[Path, s
 
 
 def plausible(cls: type, version: int, topic_id: bytes, filled: frozenset[str] = frozenset()) -> Any:
-    """A request as a client would send it; lists that may be left empty have an entry if they are in `filled`."""
+    """Returns a valid request; optional lists have an entry only if they are in `filled`."""
     empty = EMPTY.get(cls.__name__, frozenset()) - filled
     return built(cls, version, topic_id, empty)
 
@@ -221,7 +221,7 @@ def built(cls: type, version: int, topic_id: bytes, empty: frozenset[str]) -> An
 
 
 def indexes(kind: Kind) -> list[str]:
-    """The name of the field that numbers a partition, where the kind is one's."""
+    """Returns the name of the field that has a partition's number, if the kind has one."""
     return [] if kind.struct is None else [field.name for field in fields_of(kind.struct) if field.name in INDEXES]
 
 
@@ -259,5 +259,5 @@ def put(request: Any, path: Path, value: int) -> None:
 
 
 def without_answer(request: Any) -> bool:
-    """A Produce with acks=0 is not answered."""
+    """True for a Produce with acks=0, which gets no answer."""
     return getattr(request, "acks", None) == 0

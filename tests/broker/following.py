@@ -1,4 +1,4 @@
-"""A partition with a second replica that is in sync, and acknowledges what a test has it acknowledge."""
+"""A partition with a second, in-sync replica, which acknowledges records when a test calls `acknowledge`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ NO_LOG_START = 0
 
 
 def led_alone(broker_id: int, epoch: int, log_end_offset: int) -> Leading:
-    """The role of a partition's only replica."""
+    """Returns the role of a partition's only replica."""
     return Leading(broker_id, epoch, log_end_offset, Isr(frozenset((broker_id,))), {})
 
 
 def led(name: TopicPartition, log: Log) -> Partition:
-    """A partition that this broker leads and alone has."""
+    """Returns a partition that this broker leads, with the only replica."""
     partition = Partition(name, bytes(16), log)
     partition.become(led_alone(LEADER, 0, log.log_end_offset), 0)
     return partition
 
 
 def follow(partition: Partition, *, in_sync: bool = True) -> None:
-    """Has another broker follow from now on, which has what is committed."""
+    """Makes another broker a follower that has all committed records."""
     role = partition.role
     assert isinstance(role, Leading)
     isr = Isr(frozenset((role.leader_id, FOLLOWER) if in_sync else (role.leader_id,)))
@@ -34,5 +34,5 @@ def follow(partition: Partition, *, in_sync: bool = True) -> None:
 
 
 def acknowledge(partition: Partition, offset: int) -> None:
-    """The follower has everything below the offset."""
+    """Makes the follower have all records below the offset."""
     partition.fetched(FollowerFetch(FOLLOWER, NO_BROKER_EPOCH, offset, NO_LOG_START, 0))

@@ -1,6 +1,6 @@
-"""Requests as a client would send them but for one array, which has many entries.
+"""Valid requests with many entries in one array.
 
-Made out of the schemas, so that whatever is served is covered: each array of a request, in each of its versions.
+They are made from the schemas, so that every served API is covered: each array of a request, in each version.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from tests.broker.extremes import INDEXES, plausible, value_of
 IDENTITIES = frozenset(
     {*INDEXES, "broker_id", "broker_ids", "partitions", "partition_indexes", "producer_id", "feature_level"}
 )
-"""Numbers that tell the entries of an array apart."""
+"""Numbers that identify the entries of an array."""
 
 Entry = Callable[[int], Any]
 
 
 class Many(NamedTuple):
-    """A request of one version, with many entries in one array."""
+    """A request in one version, with many entries in one array."""
 
     request: type
     version: int
     path: tuple[str, ...]
     """The names of the fields that lead to the array."""
     is_distinct: bool
-    """True if each entry has a name, an id or a number of its own; else all are the same."""
+    """True if each entry has its own name, id or number; otherwise all entries are the same."""
 
     def __str__(self) -> str:
         kind = "distinct" if self.is_distinct else "same"
         return f"{self.request.__name__} v{self.version} {'.'.join(self.path)} {kind}"
 
     def build(self, count: int, topic_id: bytes) -> Any:
-        """Returns the request with so many entries, about a topic with this id."""
+        """Returns the request with this number of entries, about a topic with this id."""
         request = plausible(self.request, self.version, topic_id, frozenset(self.path))
         *way, last = self.path
         owner = request
@@ -51,7 +51,7 @@ class Many(NamedTuple):
 
 
 def requests_of_many(request: type, version: int) -> Iterator[Many]:
-    """Yields the requests of this class and version, one or two for each array."""
+    """Yields the requests of this class and version: one or two for each array."""
     for path in arrays(request, version):
         yield Many(request, version, path, is_distinct=True)
         yield Many(request, version, path, is_distinct=False)
@@ -72,7 +72,7 @@ def arrays(cls: type, version: int, above: tuple[str, ...] = ()) -> Iterator[tup
 
 
 def numbered(entry: Any, field: Field, kind: Kind, number: int) -> Any:
-    """Returns an entry whose names, ids and indexes have a number of their own."""
+    """Returns an entry whose names, ids and indexes contain this number."""
     if kind.struct is not None:
         copied = copy(entry)  # the lists in it are shared, and stay as they are
         for inner in fields_of(kind.struct):

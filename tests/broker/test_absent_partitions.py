@@ -1,4 +1,4 @@
-"""One answer for each topic that is named, however often that is."""
+"""Tests that each named topic is answered once, even if it is named several times."""
 
 from __future__ import annotations
 

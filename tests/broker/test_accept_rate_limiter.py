@@ -1,4 +1,5 @@
-"""An address may make many connections at once, and so many a second for ever; nobody else is counted with it."""
+"""Tests the limits on an address's connections: a burst at once, and a rate per second; each address has its own
+limit."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ UNBLOCKED_BRIEFLY = RATE * BLOCK.reduced_ns // NS_PER_S
 
 
 class Lines:
-    """The lines about connections that were turned away."""
+    """The log lines about rejected connections."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, str]] = []

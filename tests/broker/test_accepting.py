@@ -1,4 +1,4 @@
-"""Connections are accepted one in a turn of the event loop, whatever becomes of them, until nobody accepts them."""
+"""Tests the accepting of connections: one in a turn of the event loop, whatever becomes of it, until `close`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Run: TypeAlias = Callable[[Coroutine[Any, Any, None]], None]
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Run:
-    """Runs a coroutine on each of the loops that brokers have."""
+    """Runs a coroutine on each of the event loops that brokers use."""
 
     def run_it(work: Coroutine[Any, Any, None]) -> None:
         with asyncio.Runner(loop_factory=request.param) as runner:
@@ -40,7 +40,7 @@ def sock() -> Iterator[socket.socket]:
 
 
 class Greeting(asyncio.Protocol):
-    """Says hello to whoever comes, and notes it."""
+    """Sends a greeting to each client, and records the connection."""
 
     def __init__(self, came: list[asyncio.Transport]) -> None:
         self._came = came
@@ -56,12 +56,12 @@ def port_of(sock: socket.socket) -> int:
 
 
 def peer_of(sock: socket.socket) -> socket.socket:
-    """Returns a connection that waits in the kernel, as nobody has accepted it."""
+    """Returns a connection that waits in the kernel, because it is not accepted yet."""
     return socket.create_connection((LOCALHOST, port_of(sock)))
 
 
 async def greeted(sock: socket.socket) -> bytes:
-    """Connects, and returns what it hears."""
+    """Connects, and returns the received bytes."""
     reader, writer = await asyncio.open_connection(LOCALHOST, port_of(sock))
     heard = await reader.readexactly(5)
     writer.close()
@@ -168,7 +168,7 @@ def test_the_first_that_is_taken_after_many_that_are_not_is_served(
 
 
 class Full(socket.socket):
-    """A listening socket of a process that has no descriptor left at first."""
+    """A listening socket of a process that has no free descriptor at first."""
 
     full = 3
 

@@ -1,4 +1,5 @@
-"""Who is let in: so many connections in all, of an address, in a second; and how many lines the others have."""
+"""Tests the admission of connections: limits in total, per address and per second; and the log lines about rejected
+ones."""
 
 from __future__ import annotations
 
@@ -11,10 +12,8 @@ from broker.network.descriptors import WAITING_CONNECTIONS
 from broker.request.log_limiter import LINES_OF_ADDRESS
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.broker.inprocess import Client, InProcess, request_frame
-from tests.broker.test_listener import HELLO, lines
+from tests.broker.test_listener import HELLO
 from tests.log_lines import Line
-
-__all__ = ["lines"]
 
 
 async def test_connections_of_an_address_are_limited(tmp_path: Path) -> None:

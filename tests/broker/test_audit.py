@@ -1,4 +1,5 @@
-"""The audit log: denials at info and permissions at debug, with a bound on the lines of a request and of a second."""
+"""Tests the audit log: denials at info and permissions at debug, with limits on the lines of a request and of a
+second."""
 
 from __future__ import annotations
 

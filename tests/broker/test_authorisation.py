@@ -1,4 +1,4 @@
-"""The permissions that each API requires, and where they are checked."""
+"""Tests the permissions that each API requires, and where they are checked."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ from broker.request.authorisation import CLUSTER_NAME, PUBLIC, Operation, Resour
 from broker.request.context import Context
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from protocol.messages.produce import ProduceResponse
+from tests.broker.asking import batch, produce_request
 from tests.broker.inprocess import InProcess
+from tests.coordinator.cluster.given import creatable
 
 OPEN_TO_ALL = {
     ApiKey.API_VERSIONS,
@@ -33,12 +37,12 @@ OPEN_TO_ALL = {
     ApiKey.RENEW_DELEGATION_TOKEN,
     ApiKey.EXPIRE_DELEGATION_TOKEN,
 }
-"""ApiVersions comes before authentication; DescribeCluster says what is authorised, and is told to everybody; a token
-is its owner's and renewers' to renew and to end."""
+"""ApiVersions comes before authentication. DescribeCluster answers everybody, with the authorized operations. A token
+may be renewed and expired by its owner and its renewers."""
 
 
 class Denies:
-    """An authorizer that lets nobody do some things, and remembers what it was asked."""
+    """An authorizer that denies some operations to everybody, and records the checks."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -109,6 +113,29 @@ async def test_what_requires_the_cluster_is_refused_before_its_handler(broker: I
     answer = await broker.client().ask(request, 0, ListPartitionReassignmentsResponse)
     assert (answer.error_code, answer.topics) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])
     assert authorizer.questions == [("User:ANONYMOUS", Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME)]
+
+
+class Fails(Denies):
+    """An authorizer with a bug."""
+
+    def allows(
+        self, context: Context, operation: Operation, resource: Resource, name: str, *, quiet: bool = False
+    ) -> bool:
+        raise RuntimeError("a bug")
+
+
+async def test_an_authorizer_that_fails_permits_nothing(broker: InProcess) -> None:
+    await broker.create_topic("t")
+    broker.server.broker.authorizer = Fails()
+    client = broker.client()
+    created = await client.ask(
+        CreateTopicsRequest(topics=[creatable("u", 1, 1)], timeout_ms=1000), 7, CreateTopicsResponse
+    )
+    produced = await client.ask(produce_request("t", (0, batch(b"x"))), 12, ProduceResponse)
+    assert [topic.error_code for topic in created.topics] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert produced.responses[0].partition_responses[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert broker.server.broker.image.topic("u") is None
+    assert broker.server.broker.replicas.partition("t", 0).log_end_offset == 0
 
 
 async def test_everybody_may_do_everything_where_there_is_no_authorizer(broker: InProcess) -> None:

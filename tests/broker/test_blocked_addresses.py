@@ -1,4 +1,5 @@
-"""An address that goes on making connections is not heard for a moment when it asks for more; everybody else is."""
+"""Tests blocked addresses: requests to connect of an address that connects too often are dropped for a moment; others
+are accepted."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ pytestmark = pytest.mark.skipif(not syn_filter.IS_KNOWN, reason="only Linux has 
 
 LONG_MS = 60_000
 TURNS = 10
-"""Of the event loop, in which a broker accepts who has come."""
+"""Number of turns of the event loop in which a broker accepts the waiting connections."""
 LOUD, QUIET, OTHER = "127.0.0.2", "127.0.0.3", "::1"
 ESTABLISHED, SYN_SENT = 1, 2
 """States of a connection (TCP_INFO)."""
 
 
 class Door:
-    """A listening socket, and who may not be heard by it."""
+    """A listening socket with a filter of addresses."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.clock = ManualClock(0)
@@ -36,12 +37,12 @@ class Door:
         self._peers: list[socket.socket] = []
 
     def ask(self, source: str = LOUD, *, to: str = "127.0.0.1") -> socket.socket:
-        """Asks for a connection from an address; it is closed with the rest."""
+        """Requests a connection from an address; it is closed with the others at the end."""
         self._peers.append(ask(self.port, source, to=to))
         return self._peers[-1]
 
     def hears(self, source: str = LOUD, *, to: str = "127.0.0.1") -> bool:
-        """True when an address that asks has its connection: this machine's kernel answers before the call is over."""
+        """True if an address gets a connection: this machine's kernel answers before the call returns."""
         return state(self.ask(source, to=to)) == ESTABLISHED
 
     def close(self) -> None:
@@ -51,7 +52,7 @@ class Door:
 
 
 def ask(port: int, source: str, *, to: str = "127.0.0.1") -> socket.socket:
-    """Asks for a connection, and returns at once."""
+    """Requests a connection, and returns at once."""
     peer = socket.socket(socket.AF_INET6 if ":" in source else socket.AF_INET)
     peer.setblocking(False)
     peer.bind((source, 0))

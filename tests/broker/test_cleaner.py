@@ -1,4 +1,4 @@
-"""The broker's cleaner, with its real process."""
+"""Tests the broker's cleaner, with its real process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def unfinished(directory: Path) -> list[Path]:
 
 
 async def fill(broker: InProcess, topic: str, rounds: int) -> None:
-    """Ten keys, written again and again in batches of a hundred kilobytes."""
+    """Writes ten keys again and again, in batches of a hundred kilobytes."""
     partition = broker.server.broker.replicas.partition(topic, 0)
     now_ms = broker.server.broker.clock.now_ms()
     for n in range(rounds):

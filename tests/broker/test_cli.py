@@ -1,4 +1,4 @@
-"""The command line: exit codes, and what goes to standard error."""
+"""Tests the command line: exit codes, and the lines on standard error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[BrokerConfig]:
-    """The configs of the brokers that would have run."""
+    """Records the configs of brokers in place of running them."""
     configs: list[BrokerConfig] = []
 
     def run(config: BrokerConfig) -> int:

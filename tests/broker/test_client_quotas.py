@@ -1,4 +1,5 @@
-"""Quotas: what is beyond them is answered with a throttle time, and the connection waits for as long."""
+"""Tests quotas: a request beyond its quota is answered with a throttle time, and its connection is muted for that
+time."""
 
 from __future__ import annotations
 

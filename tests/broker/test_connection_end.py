@@ -1,4 +1,4 @@
-"""The end of a connection, whenever it comes: nothing acts on it any more, and nobody else notices."""
+"""Tests the end of a connection at any time: nothing acts on it afterwards, and other connections aren't affected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IMPOSSIBLE_SIZE = struct.pack(">i", -1)
 
 @pytest.fixture
 def troubles() -> Iterator[list[dict[str, object]]]:
-    """Yields the errors that the event loop did not know how to handle: trace backs of callbacks."""
+    """Yields the errors that reached the event loop: tracebacks of callbacks."""
     caught: list[dict[str, object]] = []
     yield caught
     assert not caught
@@ -41,7 +41,7 @@ def watch(troubles: list[dict[str, object]]) -> None:
 async def test_a_bad_request_behind_one_that_waits_takes_those_after_it_along(
     waiting: str, tmp_path: Path, lines: list[Line], troubles: list[dict[str, object]]
 ) -> None:
-    """The queue is emptied under the loop that goes through it."""
+    """The queue is emptied while a loop goes through it."""
     watch(troubles)
     producer_id = request_frame(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 0)
     async with InProcess(tmp_path) as served:
@@ -146,7 +146,8 @@ async def test_one_who_wants_to_know_and_fails_keeps_it_from_no_other(tmp_path: 
 
 
 def test_over_sockets_an_end_at_every_byte_leaves_no_trace_back(tmp_path: Path) -> None:
-    """A fetch that waits, a bad request and good ones behind it, cut anywhere; with a farewell and without."""
+    """A waiting fetch, an invalid request and valid requests after it, cut at any byte; with and without a clean
+    close."""
     caught: list[dict[str, object]] = []
 
     async def run() -> None:

@@ -1,4 +1,4 @@
-"""The log's lines about connections: bounded by address and in all, and what is left out is counted."""
+"""Tests the log lines about connections: limited by address and in total, and suppressed lines are counted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_counting_takes_no_memory_for_each_address() -> None:
 
 
 class Peer:
-    """As much of a connection as is asked for here."""
+    """The part of a connection that the log lines need."""
 
     ip, peer = "a", "a:1"
 

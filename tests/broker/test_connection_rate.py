@@ -1,4 +1,4 @@
-"""How often connections may be made, as Apache Kafka measures it."""
+"""Tests the limits on the rate of connections, as Apache Kafka measures it."""
 
 from __future__ import annotations
 

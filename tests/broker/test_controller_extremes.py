@@ -1,4 +1,4 @@
-"""Every number that reaches a controller's listener, at its extremes: it answers, and logs no bug of its own."""
+"""Sends every number to a controller's listener at its extremes: it answers, and logs no bug of its own."""
 
 from __future__ import annotations
 

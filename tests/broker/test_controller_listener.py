@@ -1,4 +1,4 @@
-"""A controller's listener, asked by frames: no socket between, all else as in production."""
+"""Tests a controller's listener with frames instead of a socket; everything else is as in production."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ async def test_a_broker_of_apache_kafka_may_forward_what_would_change_the_voters
 async def test_a_controller_that_has_renounced_says_so_outside_of_what_it_was_asked(
     controller: Controller, version: int
 ) -> None:
-    """In the answer inside a broker would not see it, and give it to its client."""
+    """If the error were in the inner answer, the broker wouldn't notice it, and would pass it on to its client."""
     controller.server.part.led_log.failed = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is gone")
     update = UpdateFeaturesRequest(timeout_ms=1000, feature_updates=[])
     for request, its_version in ((topics("t"), version), (update, 1)):
@@ -287,6 +287,7 @@ async def test_a_controller_that_has_renounced_says_so_outside_of_what_it_was_as
         ({"request_data": b"\x00\x13\x7f\xff\x00\x00\x00\x00\xff\xff"}, ErrorCode.UNSUPPORTED_VERSION),
         ({"request_data": b"\x00\x3a\x00\x00\x00\x00\x00\x00\xff\xff"}, ErrorCode.INVALID_REQUEST),
         ({"request_data": b"\x00\x01\x00\x12\x00\x00\x00\x00\xff\xff"}, ErrorCode.INVALID_REQUEST),
+        ({"request_data": b"\x00\x3f\x00\x00\x00\x00\x00\x00\xff\xff"}, ErrorCode.INVALID_REQUEST),  # BrokerHeartbeat
     ],
 )
 async def test_an_odd_envelope_has_its_error_and_closes_nothing(

@@ -1,6 +1,5 @@
-"""Requests leave no cycles: their objects are freed at once. Else they wait for a full garbage collection, which would
-hold the event loop for a second after a few requests of many entries.
-"""
+"""Tests that requests leave no reference cycles, so that their objects are freed at once. Otherwise they would wait for
+a full garbage collection, which would block the event loop for a second after a few large requests."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[tuple[InProcess, bytes]]:
 
 
 async def garbage(broker: InProcess, many: Many, count: int, principal: Principal, topic_id: bytes) -> int:
-    """Returns how many unreachable objects a request of so many entries leaves."""
+    """Returns the number of unreachable objects that a request with this number of entries leaves."""
     client = broker.client()
     client.connection.principal = principal
     gc.collect()

@@ -1,4 +1,5 @@
-"""The small files of a data directory, damaged: the broker names what is wrong and doesn't start, or all is there."""
+"""Damages the small files of a data directory: the broker either names the damage and doesn't start, or has all of its
+data."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ FILES = (
     "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint",
 )
 DAMAGES = ("missing", "empty", "cut", *range(4))
-"""The last are the seeds of a flipped bit."""
+"""The kinds of damage; the last are the seeds of a flipped bit."""
 
 
 async def fill(directory: Path, options: dict[str, str] = OPTIONS) -> None:
@@ -56,7 +57,7 @@ async def fill(directory: Path, options: dict[str, str] = OPTIONS) -> None:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a broker that was stopped in order, with records in a topic."""
+    """Returns the directory of a broker that was stopped cleanly, with records in a topic."""
     directory = tmp_path_factory.mktemp("sound") / "data"
     asyncio.run(fill(directory))
     return directory
@@ -82,7 +83,7 @@ def damage(path: Path, how: str | int) -> None:
 
 
 async def start(data: Path) -> str | None:
-    """Starts a broker and stops it. Returns the text of its refusal, or None if its partition can be read."""
+    """Starts a broker and stops it. Returns the error of a rejected start, or None if its partition can be read."""
     broker = InProcess(data, OPTIONS)
     try:
         await broker.__aenter__()
@@ -142,7 +143,7 @@ async def test_a_directory_with_logs_is_not_formatted(data: Path) -> None:
 
 
 async def test_topics_that_the_metadata_log_has_lost_leave_their_partitions_on_disk(data: Path) -> None:
-    """The operator accepts the loss: the logs are set aside, with all that they have."""
+    """The operator accepts the loss: the logs are set aside with all their records."""
     segment = data / "__cluster_metadata-0" / f"{0:020d}.log"
     content = segment.read_bytes()
     at = content.index(b"\x02t")  # the topic's record

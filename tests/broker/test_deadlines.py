@@ -1,17 +1,17 @@
-"""Deadlines that come in the order in which they were set."""
+"""Tests deadlines that expire in the order in which they were set."""
 
 from __future__ import annotations
 
 import pytest
 
-from broker.network.deadlines import Deadlines
+from broker.network.unauthenticated import Deadlines
 from tests.clock import ManualClock
 
 WAIT_MS = 100
 
 
 class Row:
-    """Deadlines, and those that have passed with their times."""
+    """Deadlines, and the expired ones with their times."""
 
     def __init__(self) -> None:
         self.clock = ManualClock(0)

@@ -1,4 +1,4 @@
-"""Who gets how many of the process's descriptors."""
+"""Tests the division of the process's descriptors."""
 
 from __future__ import annotations
 

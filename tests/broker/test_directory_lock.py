@@ -1,4 +1,4 @@
-"""The lock of a log directory: one process has it, and it leaves nothing behind in a directory that stays empty."""
+"""Tests the lock of a log directory: one process has it, and it leaves no files in a directory that stays empty."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_directory_that_is_used_keeps_its_lock_file(tmp_path: Path) -> None:
 
 
 def test_a_lock_file_that_was_replaced_meanwhile_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process releases its lock, and with it the file, between the open and the lock of this one."""
+    """Another process releases its lock, and deletes the file, between the open and the lock of this process."""
     import fcntl
 
     def replaced(_descriptor: int, _how: int) -> None:

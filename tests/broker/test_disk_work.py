@@ -1,4 +1,4 @@
-"""Records and checkpoints are on the disk before a client hears of them."""
+"""Tests that records and checkpoints are on the disk before a client gets its answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 async def delete(client: Client, offset: int) -> tuple[int, int]:
-    """Low watermark and error."""
+    """Returns the low watermark and the error."""
     requested = DeleteRecordsTopic(name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])
     request = DeleteRecordsRequest(topics=[requested], timeout_ms=1000)
     result = (await client.ask(request, 2, DeleteRecordsResponse)).topics[0].partitions[0]
@@ -120,7 +120,7 @@ async def test_a_round_that_fails_fails_for_all_it_served() -> None:
 
 
 class EndlessWorkers(Workers):
-    """Work that has not ended by the time of a simulated crash."""
+    """Work that has not ended at the time of a simulated crash."""
 
     def begin(self, work: Callable[[], T]) -> asyncio.Future[T]:
         return asyncio.get_running_loop().create_future()

@@ -1,4 +1,5 @@
-"""With an authorizer and no access control entry nothing is changed, and nothing is told, by any version of any API."""
+"""Tests every version of every API with an authorizer and without access control entries: nothing is changed, and
+nothing is revealed."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ UNAUTHORIZED = {
     ApiKey.CREATE_TOPICS,
     ApiKey.DELETE_TOPICS,
 }
-"""APIs that tell or change something at once if their rules are not applied."""
+"""APIs that reveal or change something at once if their rules are not applied."""
 
 
 async def test_nothing_is_changed_and_nothing_is_told(tmp_path: Path) -> None:
@@ -96,7 +97,7 @@ async def controller(tmp_path: Path) -> AsyncIterator[ControllerServer]:
 
 
 async def answered(server: ControllerServer, principal: Principal, request: object, version: int) -> bytes:
-    """Returns the answer of a controller; nothing where it would close the connection."""
+    """Returns the answer of a controller; None if the controller would close the connection."""
     connection = ClientConnection("CONTROLLER", lambda _, answer: answer)
     connection.principal = principal
     (listener,) = server.listeners

@@ -1,4 +1,4 @@
-"""Coroutines that run on the spot as far as they go."""
+"""Tests coroutines that run at once up to their first wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every number that a client can send, at its extremes: the broker answers, and logs no bug of its own."""
+"""Sends every number of every request at its extremes: the broker answers, and logs no bug of its own."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WRITTEN_TWICE = 2
 
 
 class ExtremeBroker(InProcess):
-    """A broker with topics, groups and producers at work, of whose errors none goes unheard."""
+    """A broker with topics, active groups and producers; every error that it logs fails the test."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory, OPTIONS)
@@ -66,7 +66,7 @@ class ExtremeBroker(InProcess):
         self.bugs.append(f"{event}: {trace}")
 
     async def settle(self) -> bytes:
-        """The topic is there, with two partitions of data; its id."""
+        """Waits until the topic exists, with two partitions of data; returns its id."""
         topic = self.server.broker.image.topic(TOPIC)
         if topic is not None and len(topic.partitions) > 1:
             return topic.topic_id
@@ -80,7 +80,7 @@ class ExtremeBroker(InProcess):
 
 
 async def furnish(broker: InProcess) -> None:
-    """Coordinators have loaded; a group has a member, a transactional id a producer."""
+    """Loads the coordinators, and creates a group with a member, and a transactional id with a producer."""
     topic_id = uuid_to_text(await broker.create_topic(BYSTANDERS))
     client = broker.client()
     for kind, key in enumerate(("group", "transactional", f"sharing:{topic_id}:0")):
@@ -122,7 +122,7 @@ async def world(directory: Path) -> AsyncIterator[ExtremeBroker]:
 
 
 async def answered(client: Client, count: int) -> bool:
-    """Waits for so many answers; False if the connection was closed instead."""
+    """Waits for this number of answers; False if the connection was closed instead."""
     frames: list[bytes] = []
     async with asyncio.timeout(LONG_S):
         while len(frames) < count and not client.wire.closing:
@@ -132,7 +132,7 @@ async def answered(client: Client, count: int) -> bool:
 
 
 async def send(made: ExtremeBroker, extreme: Extreme) -> str | None:
-    """Sends it with a valid request behind it; what is wrong with what comes."""
+    """Sends the request and a valid request after it; returns what is wrong with the answers."""
     client = made.client()
     request = extreme.build(await made.settle())
     if isinstance(request, JoinGroupRequest):

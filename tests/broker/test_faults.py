@@ -1,4 +1,5 @@
-"""Faults of ours, stage by stage: one fails its own request alone, jobs and deadlines come again, no clock stops."""
+"""Tests bugs of the broker, stage by stage: a bug fails only its own request, jobs and deadlines are repeated, and no
+timer stops."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class Fault(Exception):
 
 @pytest.mark.source_only
 async def test_a_parked_request_that_fails_to_end_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of those that wait equally long, and have one timer."""
+    """All of these requests wait equally long, and share a timer."""
     faults: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context["exception"]))
     timeouts = Timeouts(SystemClock())

@@ -1,4 +1,4 @@
-"""Incremental fetch sessions: found by id and epoch, and evicted by Kafka's rules."""
+"""Tests incremental fetch sessions: found by id and epoch, and evicted by Kafka's rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOPIC = b"\2t"
 
 
 def request(*named: int, session: tuple[int, int] = (0, 0), version: int = BY_NAME, at: int = 0) -> ParsedFetch:
-    """A Fetch that names partitions, each to be read from the same offset."""
+    """Returns a Fetch that names partitions, all with the same offset."""
     partitions = [FetchedPartition(TOPIC, index, at, 100) for index in named]
     return ParsedFetch(version, 1, 100, 0, 0, *session, partitions)
 
@@ -190,7 +190,7 @@ def test_a_session_that_grows_beyond_them_is_over(sessions: FetchSessions, monke
 
 
 async def fetched(client: Client, session_id: int, epoch: int, *partitions: int) -> tuple[int, int]:
-    """The error and the session of an answer."""
+    """Returns the error and the session id of an answer."""
     named = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=100) for index in partitions]
     topics = [FetchTopic(topic="t", partitions=named)]
     request = FetchRequest(max_wait_ms=0, min_bytes=0, session_id=session_id, session_epoch=epoch, topics=topics)

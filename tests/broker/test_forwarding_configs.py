@@ -1,4 +1,4 @@
-"""Changes of configs at a broker whose controllers are elsewhere: some it refuses itself, the others it forwards."""
+"""Tests changes of configs on a broker with remote controllers: it rejects some itself, and forwards the others."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def no_store() -> None:
 
 
 class Controllers:
-    """Has all that is forwarded done."""
+    """A controller that accepts all forwarded changes."""
 
     def __init__(self) -> None:
         self.names: list[tuple[int, str]] = []
@@ -76,7 +76,7 @@ def forwarding_host(forwarding: Forwarding) -> Any:
 
 
 async def altered(controllers: Controllers, key: ApiKey, *resources: Any) -> list[tuple[int, str, ErrorCode]]:
-    """Asks the broker, and returns its answer of each resource."""
+    """Sends the request to the broker, and returns its answer for each resource."""
     rules = ConfigRules(NODE, checkers={ResourceType.BROKER: no_bad_values})
     rejected = partial(rejected_configs, given.image(), rules, NODE, FileReads(SystemClock()))
     host = forwarding_host(Forwarding(controllers.forward, rejected))

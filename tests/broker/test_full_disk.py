@@ -1,4 +1,5 @@
-"""A disk that is full: each API in each version is answered, the broker lives, and goes on once there is room."""
+"""Tests a full disk: each API in each version is answered, the broker survives, and continues once there is free
+space."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from tests.storage.bad_disk import FULL, BadDisk
 
 
 class FullBroker(ExtremeBroker):
-    """A broker on a disk that can be full, for its records, its metadata and all else."""
+    """A broker on a disk that can be full, for its records, its metadata and everything else."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
@@ -38,7 +39,7 @@ class FullBroker(ExtremeBroker):
 
 
 async def unanswered(broker: FullBroker, api: Api, topic_id: bytes) -> list[str]:
-    """Returns the versions of an API in which a plausible request gets no answer."""
+    """Returns the versions of an API in which a valid request gets no answer."""
     silent = []
     for version in range(api.versions.first, api.versions.last + 1):
         request, client = plausible(api.request, version, topic_id), broker.client()

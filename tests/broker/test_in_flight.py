@@ -1,4 +1,4 @@
-"""A Produce that waits for other replicas lets the next one begin; all are answered in the order in which they came."""
+"""Tests that a Produce that waits for other replicas lets the next one begin; all are answered in order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HELLO_FRAME = request_frame(HELLO, 3)
 
 
 class Replicated:
-    """A broker that leads partitions which another one follows."""
+    """A broker that leads partitions with a follower on another broker."""
 
     def __init__(self, broker: InProcess, topic_id: bytes) -> None:
         self.broker = broker
@@ -45,7 +45,7 @@ class Replicated:
         acknowledge(partition, partition.log_end_offset)
 
     async def answers(self, count: int) -> list[tuple[int, int]]:
-        """The next answers: error and base offset of each."""
+        """Returns the next answers: error and base offset of each."""
         frames = await all_frames(self.client, count)
         decoded = [decode_response(frame, ApiKey.PRODUCE, VERSION, ProduceResponse) for frame in frames]
         parts = [answer.responses[0].partition_responses[0] for answer in decoded]
@@ -217,7 +217,7 @@ async def test_both_ways_answer_the_same(
 
 
 async def answer(directory: Path, version: int, then: Callable[[Partition], None]) -> bytes:
-    """Returns the answer to an append, to one that is refused, and to one after which something happens."""
+    """Returns the answer to an append, to a rejected append, and to an append after which something happens."""
     async with replicated(directory) as cluster:
         produced = request(cluster.topic_id, (0, batch(2)), (1, BAD_CRC), (1, batch()), acks=ALL)
         produced.timeout_ms = 5

@@ -1,4 +1,4 @@
-"""Every answer leaves by one way, once, whichever way it was made; and what is known of its request goes with it."""
+"""Tests the interceptors: every answer passes them once, however it was made, with the context of its request."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Watched:
         self.passed.append((context, answer))
 
     def take(self) -> list[tuple[ApiKey, int, int]]:
-        """API, version and size of what has passed since."""
+        """Returns API, version and size of the answers since the last call."""
         passed = [(ApiKey(one.key), one.version, sum(map(len, sent or ()))) for one, sent in self.passed]
         self.passed.clear()
         return passed
@@ -61,12 +61,12 @@ async def watched(tmp_path: Path) -> AsyncIterator[Watched]:
 
 
 def waiting(topic_id: bytes, **fields: object) -> object:
-    """A Fetch that waits at the end of an empty partition."""
+    """Returns a Fetch that waits at the end of an empty partition."""
     return fetch_request(topic_id, (1, 0, ALL), wait_ms=LONG_MS, **fields)
 
 
 async def sent_size(client: Client, request: object, version: int) -> int:
-    """The size of the answer on the wire, without its prefix."""
+    """Returns the size of the answer on the wire, without the size field."""
     client.send(request_frame(request, version))
     (frame,) = await client.frames(1)
     return len(frame)
@@ -147,7 +147,7 @@ async def test_a_request_s_context_says_whose_it_is_and_since_when(watched: Watc
 
 
 async def test_one_that_waits_beside_a_topic_that_is_deleted_waits_no_longer_than_it_wants_to(watched: Watched) -> None:
-    """Its topic's id led to a name when it came: what is not there any more is the topic of that name."""
+    """When the request arrived, the topic's id led to a name; now no topic has that name."""
     first, second = [await watched.broker.create_topic(name, partitions=2) for name in ("t", "u")]
     both = fetch_request(first, (1, 0, ALL), wait_ms=DELETION_MS)
     both.topics += fetch_request(second, (1, 0, ALL)).topics

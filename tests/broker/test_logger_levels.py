@@ -1,4 +1,5 @@
-"""The levels of a broker's loggers, and whose configs a broker changes: what it does before it asks the controller."""
+"""Tests the levels of a broker's loggers, and the configs that a broker changes itself before it asks the
+controller."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[InProcess]:
 
 @pytest.fixture(autouse=True)
 def own_levels() -> Iterator[None]:
-    """Leaves the process' levels as they are."""
+    """Restores the levels of the process after the test."""
     yield
     for name in ("root", NAME):
         levels.unset(name) if name != "root" else levels.set(name, INFO)

@@ -1,4 +1,4 @@
-"""Twice the entries hold the event loop no longer: the calls of a turn are counted, not its time."""
+"""Tests that twice the entries don't block the event loop longer: the calls of a turn are counted, not its time."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Case = Callable[[Fetching, int], Awaitable[int]]
 SHARE_VERSION = 2
 ENTRIES = 2_000
 LONGER = 1.5
-"""Turns differ by what happens to be in them; a turn that goes over all entries is twice as long."""
+"""Factor by which turns may differ by chance; a turn that goes over all entries is twice as long."""
 
 
 @pytest.fixture(autouse=True)
 def turns_that_end_by_count() -> None:
-    """Here they end by a clock that ticks when it is read."""
+    """Ends turns by a clock that ticks when it is read."""
 
 
 async def longest(client: Client, frame: bytes) -> int:
-    """Returns the most calls of a turn until the request is answered."""
+    """Returns the largest number of calls in a turn until the request is answered."""
     client.wire.answered.clear()
     with LongestTurn() as turn:
         client.send(frame)
@@ -139,7 +139,7 @@ async def test_a_turn_is_no_longer_for_twice_the_entries(case: Case, tmp_path: P
 
 
 async def compare(directory: Path, case: Case) -> None:
-    """Asserts that no turn does more for twice the entries."""
+    """Checks that no turn does more work for twice the entries."""
     turns = []
     for count in (ENTRIES, 2 * ENTRIES):
         async with InProcess(directory / str(count), OPTIONS) as broker:

@@ -1,7 +1,7 @@
-"""Requests of many entries, of every API that clients may send: their work is linear in their entries.
+"""Tests requests with many entries, of every API that clients may send: their work is linear in the number of entries.
 
-Names, ids and numbers count how often they are compared or hashed, and functions how often they are called: a search of
-a list for each entry shows as the square of them. No time is measured.
+Names, ids and numbers count how often they are compared or hashed, and functions how often they are called. A search of
+a list for each entry would show as quadratic work. No time is measured.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from tests.broker.many import Many, requests_of_many
 ADMIN = Principal("User", "admin")
 FEW, MANY = 30, 120
 MOST_TIMES = 2
-"""So many times the work of a linear request may be done for MANY entries; for the square it is four times."""
+"""Factor by which the work may exceed that of a linear request with MANY entries; quadratic work is four times as
+much."""
 
 CALLS_OF_ENTRY = 20
-"""Fewer calls for an entry are as good as these: what else the process does meanwhile is counted too."""
+"""Number of calls per entry below which differences are ignored, because other work of the process is counted too."""
 
 TYPED = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE})
-"""Answered by compiled code, or from bytes, which do not take names of another type than their own."""
+"""APIs that compiled code answers, or that are answered from bytes, which don't accept names of the test's own type."""
 
 
 class CountedName(str):
-    """A name that shows to a profiler when it is compared or hashed."""
+    """A name whose comparisons and hashes a profiler sees."""
 
     __slots__ = ()
 
@@ -51,7 +52,7 @@ class CountedName(str):
 
 
 def counted(message: Any) -> Any:
-    """Returns the request, its texts made countable."""
+    """Returns the request with texts that count their uses."""
     if isinstance(message, str):
         return CountedName(message)
     if isinstance(message, list):

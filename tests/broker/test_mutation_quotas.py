@@ -1,4 +1,5 @@
-"""The quota of changes of the cluster: what is beyond it is refused, or carried out late, by a request's version."""
+"""Tests the quota of changes to the cluster: a change beyond it is rejected, or made and throttled, depending on the
+version."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ async def created(client: Client, name: str, partitions: int = 10, version: int 
 
 
 async def overdraw(broker: InProcess) -> None:
-    """Takes ten of four tokens, which a full bucket allows."""
+    """Takes ten tokens from a full bucket of four, which is allowed."""
     response = await created(broker.client(), "first")
     assert (response.topics[0].error_code, response.throttle_time_ms) == (0, 0)
 

@@ -1,4 +1,4 @@
-"""The lines of a start about the logs it opens."""
+"""Tests the log lines of a start about the logs that it opens."""
 
 from __future__ import annotations
 

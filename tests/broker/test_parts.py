@@ -1,4 +1,4 @@
-"""Large requests: a thread decodes them, and they are answered some entries at a time."""
+"""Tests large requests: a thread decodes them, and they are answered part by part."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ async def test_a_partition_that_two_parts_name_is_refused_once(tmp_path: Path) -
 
 
 async def test_no_full_collection_begins_while_a_large_request_is_at_work(tmp_path: Path) -> None:
-    """It would traverse all of the request's objects, while no client is served."""
+    """It would traverse all objects of the request, while no client is served."""
     async with InProcess(tmp_path) as served:
         client = served.client()
         topics = [topic(f"absent-{number}", 1) for number in range(20 * PART_ENTRIES)]

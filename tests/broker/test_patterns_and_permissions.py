@@ -1,4 +1,4 @@
-"""A member of a consumer group gets by a pattern topics of which it may know, and no others."""
+"""Tests that a member of a consumer group gets, by a pattern, only topics that it may describe."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def allowed(resource: Resource, name: str, operation: Operation) -> AclCreation:
 
 
 async def beaten(client: Client, epoch: int, pattern: str | None = None) -> ConsumerGroupHeartbeatResponse:
-    """The answer to a heartbeat, which may subscribe with a pattern."""
+    """Returns the answer to a heartbeat, which may subscribe with a pattern."""
     request = ConsumerGroupHeartbeatRequest(
         group_id=GROUP,
         member_id="member",
@@ -39,7 +39,7 @@ async def beaten(client: Client, epoch: int, pattern: str | None = None) -> Cons
 
 
 async def assigned(client: Client) -> set[bytes]:
-    """The ids of the topics that a member gets who subscribes with a pattern for all."""
+    """Returns the ids of the topics assigned to a member that subscribes with a pattern for all topics."""
     async with asyncio.timeout(LONG_S):
         while (answer := await beaten(client, 0, ".*")).error_code:  # noqa: ASYNC110 (it loads meanwhile)
             await asyncio.sleep(0)

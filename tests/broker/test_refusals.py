@@ -1,4 +1,5 @@
-"""A handler that raises refuses the request, in an answer that its client can read: of every API, in every version."""
+"""Tests that a handler that raises rejects the request with an answer that its client can read, for every API and
+version."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ async def raise_after_a_wait(_: Call[object]) -> object:
 
 
 class RaisingApis(Apis):
-    """The rows of a table, all of whose handlers raise but for that of Envelope."""
+    """The rows of a table, in which all handlers except Envelope's raise."""
 
     def __init__(self, package: str, names: Sequence[str]) -> None:
         super().__init__(package, names)
@@ -56,14 +57,14 @@ class RaisingApis(Apis):
 
 
 class Refusing:
-    """A broker whose handlers raise, and a dispatcher without short cuts before them."""
+    """A broker whose handlers raise, and a dispatcher without short cuts."""
 
     def __init__(self, broker: InProcess) -> None:
         self.host = broker.server.broker
         self.connection = Client(broker.server).connection
 
     async def ask(self, apis: Apis, request: object, version: int, response: type) -> object:
-        """Returns the decoded answer. Raises ProtocolError where the connection is closed."""
+        """Returns the decoded answer. Raises ProtocolError if the connection is closed."""
         self.host.apis = apis
         dispatcher = Dispatcher(self.host)
         self.host.answer_forwarded = dispatcher.answer
@@ -80,7 +81,7 @@ async def refusing(tmp_path: Path) -> AsyncIterator[Refusing]:
 
 
 def errors_of(message: object, version: int) -> Iterator[int]:
-    """Yields the errors in a response, as far as its version has them."""
+    """Yields the errors in a response that its version has fields for."""
     for field in fields_of(type(message)):
         value = getattr(message, field.name)
         if version not in field.wire.versions:
@@ -93,7 +94,7 @@ def errors_of(message: object, version: int) -> Iterator[int]:
 
 
 def expected_errors(api: Api, version: int) -> set[int]:
-    """Returns the errors in the answer; none where it has no place for them, as Apache Kafka's has not."""
+    """Returns the expected errors in the answer; none if the version has no field for them, as in Apache Kafka."""
     return set() if version in EMPTY.get(api.key, ()) else {int(CODE)}
 
 

@@ -1,4 +1,5 @@
-"""Memory that clients can have the broker hold of unanswered requests: bounded in all, by address, and in time."""
+"""Tests the memory of unanswered requests that clients can make the broker hold: bounded in total, by address, and in
+time."""
 
 from __future__ import annotations
 
@@ -23,10 +24,8 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 from protocol.records.building import build
 from protocol.records.record import Record
 from tests.broker.inprocess import InProcess, request_frame
-from tests.broker.test_listener import HELLO, all_frames, correlation_ids, lines, produce_frame, waiting_fetch
+from tests.broker.test_listener import HELLO, all_frames, correlation_ids, produce_frame, waiting_fetch
 from tests.log_lines import Line
-
-__all__ = ["lines"]
 
 MIB = 1 << 20
 LIMIT = 2 * MIB
@@ -37,7 +36,7 @@ OPTIONS = {"socket.request.max.bytes": str(LIMIT), "queued.max.request.bytes": s
 
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[InProcess]:
-    """A broker that holds two megabytes at most, all of them of one address."""
+    """Yields a broker that holds at most two megabytes, all of which one address may use."""
     async with InProcess(tmp_path, {**OPTIONS, "odradek.queued.request.share.per.ip": "1"}) as broker:
         # Records that are looked at by a thread would be held until then.
         await broker.create_topic("t", max_message_bytes=str(LIMIT), odradek_records_check="false")
@@ -49,14 +48,14 @@ def memory_of(served: InProcess) -> RequestMemory:
 
 
 def large_frame(size: int) -> bytes:
-    """A Produce of so many bytes of records."""
+    """Returns a Produce with this number of bytes of records."""
     records = bytes(build([Record(timestamp=1, value=bytes(size))]))
     data = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=records)])
     return request_frame(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[data]), 12)
 
 
 class Sender:
-    """A client that sends a frame as far as it is read from."""
+    """A client that sends a frame as far as the broker reads it."""
 
     def __init__(self, served: InProcess, frame: bytes) -> None:
         self.client = served.client()
@@ -119,7 +118,7 @@ async def test_requests_that_come_whole_are_answered_though_memory_is_short(serv
 
 
 async def test_large_requests_that_came_at_once_are_all_answered_one_after_the_other(served: InProcess) -> None:
-    """All memory is in half frames: one goes on beyond the limit, and lets the next one."""
+    """All memory is used by incomplete frames; one continues beyond the limit, then the next."""
     senders = [Sender(served, large_frame(MIB)) for _ in range(12)]
     for _ in range(3):
         for sender in senders:
@@ -197,7 +196,7 @@ async def test_a_large_request_whose_answer_waits_counts_as_the_objects_that_it_
 
 
 def padded_with_tags(frame: bytes, size: int) -> bytes:
-    """A request with an unknown tag of so many bytes behind its body."""
+    """Returns a request with an unknown tag of this size after its body."""
     tag = b"\x01\x7f" + bytes((size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14)) + bytes(size)
     body = frame[4:-1] + tag
     return struct.pack(">i", len(body)) + body
@@ -259,7 +258,7 @@ async def test_a_new_frame_has_its_own_time(served: InProcess) -> None:
 
 
 async def test_who_is_not_read_from_is_not_taken_for_slow(served: InProcess) -> None:
-    """It waits for its own answer, and so does the rest of its next request."""
+    """The connection waits for its own answer, and so does the rest of its next request."""
     client = Sender(served, waiting_fetch("t", 60_000) + large_frame(MIB))
     client.send()
     for now_ms in range(0, 5 * TIMEOUT_MS, 250):

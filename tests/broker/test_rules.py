@@ -1,4 +1,4 @@
-"""The rules that authorize requests: what a client gets of a request of which it may have a part."""
+"""Tests the rules that authorize requests: the answer if a client is authorized for a part of its request."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ async def test_a_wrong_cursor_tells_no_operations(broker: InProcess) -> None:
 
 @pytest.fixture
 async def coordinator(tmp_path: Path) -> AsyncIterator[InProcess]:
-    """A broker that coordinates groups."""
+    """Yields a broker that coordinates groups."""
     options = {"offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "1"}
     async with InProcess(tmp_path, options) as broker:
         await broker.create_topic("open")
@@ -179,7 +179,7 @@ async def coordinator(tmp_path: Path) -> AsyncIterator[InProcess]:
 
 @contextmanager
 def learns_late(owner: type, name: str, late_id: bytes) -> Iterator[None]:
-    """Has the first look-up of a topic's id find nothing, and later ones the topic."""
+    """Makes the first look-up of a topic's id find nothing, and later look-ups find the topic."""
     look_up = getattr(owner, name)
     asked: list[bytes] = []
 

@@ -1,4 +1,4 @@
-"""The authorizer of a broker: entries by CreateAcls, in force at once and forgotten with their removal."""
+"""Tests a broker's authorizer: entries of CreateAcls are in force at once, and end with their removal."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def allow(broker: InProcess, operation: Operation) -> None:
 
 
 async def allow_nothing(broker: InProcess) -> int:
-    """Deletes all entries, and returns how many there were."""
+    """Deletes all entries, and returns their number."""
     everything = DeleteAclsFilter(
         resource_type_filter=1,
         resource_name_filter=None,

@@ -1,5 +1,5 @@
-"""How a broker starts: it leads nothing before its partitions are open and its coordinators are there, and in a cluster
-refuses connections until then."""
+"""Tests the order of a broker's start: it leads nothing before its partitions are open and its coordinators are ready,
+and in a cluster it refuses connections until then."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OPTIONS = {"offsets.topic.num.partitions": "2", "offsets.topic.replication.facto
 
 
 class Seen(NamedTuple):
-    """The state of the broker as it asks to be unfenced."""
+    """The state of the broker when it asks to be unfenced."""
 
     state: NodeState
     open: set[TopicPartition]
@@ -48,7 +48,7 @@ def look(server: Server) -> Seen:
 
 @pytest.fixture(params=["stopped", "crashed"])
 async def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The data directory of a broker with records and groups."""
+    """Returns the data directory of a broker with records and groups."""
     running, left = tmp_path / "running", tmp_path / "left"
     async with InProcess(running, OPTIONS) as broker:
         await broker.create_topic("t", PARTITIONS)
@@ -113,7 +113,7 @@ def formatted(data: Path, node_id: int) -> str:
 def test_a_broker_of_a_cluster_refuses_connections_until_it_may_lead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client that could connect before would wait, while another broker leads or coordinates in this one's place."""
+    """A client that could connect earlier would wait, although another broker leads or coordinates in its place."""
     seen: list[tuple[str, bool]] = []
 
     def watch(server: Server, name: str) -> None:
@@ -146,7 +146,7 @@ def test_a_broker_of_a_cluster_refuses_connections_until_it_may_lead(
 async def test_clients_of_a_node_that_is_its_own_controller_wait_while_it_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No other broker could lead or coordinate in its place."""
+    """No other broker can lead or coordinate in its place."""
     broker, seen = InProcess(tmp_path), []
     register = Node.register
 

@@ -1,4 +1,4 @@
-"""Work of many pieces runs in steps, in its order."""
+"""Tests that work of many pieces runs in steps, in its order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Pieces:
 
 
 async def turn() -> None:
-    """One turn of the event loop."""
+    """Runs one turn of the event loop."""
     await asyncio.sleep(0)
 
 

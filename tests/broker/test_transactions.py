@@ -1,4 +1,4 @@
-"""Transactions against a whole broker: both generations of the protocol, and the code of every misstep."""
+"""Tests transactions on a whole broker: both versions of the protocol, and the error of each wrong step."""
 
 from __future__ import annotations
 

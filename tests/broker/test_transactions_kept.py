@@ -1,4 +1,4 @@
-"""Transactions against a whole broker: what administrators see, and what is left after a restart."""
+"""Tests transactions on a whole broker: what administrators see, and what remains after a restart."""
 
 from __future__ import annotations
 

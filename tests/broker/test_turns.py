@@ -1,4 +1,4 @@
-"""Requests of many entries: others are served meanwhile, and the answers have a bound."""
+"""Tests requests with many entries: other clients are served meanwhile, and the size of answers is limited."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ PARTITIONS = [*range(COUNT)]
 
 @pytest.fixture(autouse=True)
 def turns_that_end_by_count() -> None:
-    """Here they end by time: by a clock that the tests bring."""
+    """Ends turns by the time of a clock that the tests set."""
 
 
 def many() -> Iterator[tuple[str, object]]:
-    """Requests of many entries, by what they are called."""
+    """Returns requests with many entries, by name."""
     topics = [
         TopicProduceData(name="t", partition_data=[PartitionProduceData(index=i, records=b"") for i in PARTITIONS])
     ]
@@ -157,7 +157,7 @@ async def test_others_are_served_while_a_request_of_many_entries_is_at_work(
 
 
 async def test_all_of_a_large_produce_is_appended_though_its_client_goes(tmp_path: Path) -> None:
-    """With acks=0, its producer may be gone as soon as it has sent."""
+    """With acks=0, the producer may disconnect as soon as it has sent the request."""
     async with InProcess(tmp_path, OPTIONS) as served:
         await served.create_topic("t", partitions=2 * ENTRIES)
         served.server.broker.clock = ManualClock(tick_ms=1)
@@ -258,7 +258,7 @@ async def test_a_message_that_repeats_a_long_text_is_cut(tmp_path: Path) -> None
 
 
 async def test_a_text_that_an_answer_cannot_carry_closes_the_connection(tmp_path: Path, logged: list[Line]) -> None:
-    """Twenty thousand bytes that are no text are read as sixty thousand that are."""
+    """Twenty thousand bytes that are not UTF-8 are decoded to a text of sixty thousand bytes."""
     async with InProcess(tmp_path, OPTIONS) as served:
         client = served.client()
         body = struct.pack(">ih", 1, 20_000) + b"\xff" * 20_000

@@ -1,7 +1,8 @@
-"""Requests of many entries, of every API and version: no callback of the event loop handles all entries at once.
+"""Tests requests with many entries, of every API and version: no callback of the event loop handles all entries at
+once.
 
-A callback's work is counted in lines of Python: it must not grow with the entries. Parts and turns have few entries
-here.
+The work of a callback is counted in lines of Python: it must not grow with the number of entries. Parts and turns have
+few entries here.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from tests.callback_work import CallbackWork
 ADMIN = Principal("User", "admin")
 FEW, MANY = 100, 300
 LINES_OF_ENTRY = 3.5
-"""Lines that a callback may execute for each entry: two or three comprehensions, which take some fifty milliseconds for
-200,000 entries."""
+"""Lines that a callback may execute for each entry: two or three comprehensions, which take about fifty milliseconds
+for 200,000 entries."""
 
 WRITTEN_AS_ONE = ("WriteShareGroupStateRequest", ("topics", "partitions", "state_batches"))
-"""The request and the array that are a single entry, of at most MAX_STATE_BATCHES."""
+"""The request and the array that count as a single entry, which has at most MAX_STATE_BATCHES."""
 
 LIMITS = {
     (turns, "_TURN_NS"): 0,
@@ -54,7 +55,7 @@ NOT_HERE = frozenset({
 })  # fmt: skip
 
 NO_CREATION = {"auto.create.topics.enable": "false"}
-"""Metadata creates no topics, as CreateTopics, which only validates here."""
+"""Metadata creates no topics here, and neither does CreateTopics, which only validates."""
 
 pytestmark = pytest.mark.source_only
 

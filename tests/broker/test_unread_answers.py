@@ -1,4 +1,4 @@
-"""Answers that peers do not take: bounded in all, and what a peer that takes a little at a time is given."""
+"""Tests answers that peers don't read: their memory is bounded, and so is the time of a peer that reads slowly."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ NAMES = 500
 
 
 def answer_of_100_kb(version: int = 9) -> bytes:
-    """A request for it."""
+    """Returns a request for an answer of 100 kB."""
     topics = [MetadataRequestTopic(name=f"{number:0200}", topic_id=NO_UUID) for number in range(NAMES)]
     return request_frame(MetadataRequest(topics=topics, allow_auto_topic_creation=False), version)
 
 
 async def ask_for_100_kb(client: Client) -> None:
-    """Returns once it is answered, or cut off."""
+    """Returns once the request is answered, or the connection is cut off."""
     before_bytes = client.wire.unread_bytes
     client.send(answer_of_100_kb())
     await until(lambda: client.wire.unread_bytes != before_bytes or client.wire.closing)
 
 
 def deaf(served: InProcess, more_than: int = WRITE_HIGH_WATER_BYTES) -> Client:
-    """A client whose socket takes nothing."""
+    """Returns a client whose socket accepts no bytes."""
     client = served.client()
 
     def writelines(buffers: Any) -> None:
@@ -52,7 +52,7 @@ def deaf(served: InProcess, more_than: int = WRITE_HIGH_WATER_BYTES) -> Client:
 
 
 def take(client: Client) -> None:
-    """It reads all that there is."""
+    """Reads all available bytes."""
     client.wire.unread_bytes = 0
     client.connection.resume_writing()
 
@@ -116,7 +116,7 @@ def test_records_in_mapped_files_are_not_counted() -> None:
 
 
 class Lonely:
-    """As much of a connection as is asked for here."""
+    """The part of a connection that the limiter needs."""
 
     peer = "one of many"
 

@@ -1,4 +1,4 @@
-"""Parked requests: woken by appends, ended by their time, and gone with their connection."""
+"""Tests parked requests: woken by appends, expired by their timeout, and cancelled with their connection."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ CONTEXT = Context(ClientConnection("", lambda _, answer: answer), ApiKey.FETCH, 
 
 
 class Scripted(Parked):
-    """Answers by its script."""
+    """A parked request with scripted answers."""
 
     def __init__(self) -> None:
         super().__init__(CONTEXT, 10, committed_only=False)
         self.script: list[list[bytes] | Exception | None] = []
-        """The answers of its attempts in turn; None where it goes on waiting."""
+        """The answers of its attempts in turn; None keeps waiting."""
         self.answers: list[Answer | Exception] = []
         self.is_answered = asyncio.Event()
         self.begin(self.take)

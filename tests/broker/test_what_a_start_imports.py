@@ -1,4 +1,5 @@
-"""A start imports what it needs: the rest comes with the first request, or once the broker is ready."""
+"""Tests that a start imports only what it needs; other modules are imported at the first request, or once the broker is
+ready."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ LATER = [
     "protocol.coordinator_records.offsets",
     "protocol.messages.create_topics",
 ]
-"""The modules that no broker needs before it has a client."""
+"""The modules that a broker doesn't need before its first client."""
 ELSEWHERE = [
     "programs.control",
     "broker.metrics",
@@ -51,12 +52,12 @@ ELSEWHERE = [
     "structlog",
     "re2",
 ]
-"""The modules of a broker that has its controllers elsewhere, somebody to watch it, something to log, or patterns."""
+"""Modules needed only with remote controllers, metrics, log lines, or patterns."""
 
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[str]]:
-    """The modules of a broker that is ready, and of one that had time since."""
+    """Returns the modules of a broker that is ready, and of a broker some time later."""
     command = [sys.executable, "-c", PROGRAM, str(tmp_path_factory.mktemp("data"))]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     ready, warm = json.loads(ended.stdout)

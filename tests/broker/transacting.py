@@ -1,4 +1,4 @@
-"""A transactional client of a broker in the test's own process: one request per method, in the version of choice."""
+"""A transactional client of a broker in the test's process: one request per method, in any version."""
 
 from __future__ import annotations
 
@@ -65,32 +65,32 @@ OPTIONS = {
 
 
 class Answer(NamedTuple):
-    """A code, and the producer that comes with it."""
+    """An error code, and the producer in the same answer."""
 
     code: ErrorCode
     producer: Producer = NO_PRODUCER
 
 
 def broker_on(directory: Path, **options: str) -> InProcess:
-    """A broker with few partitions of internal topics; options by attribute names."""
+    """Yields a broker with few partitions of internal topics; options by attribute names."""
     return InProcess(directory, {**OPTIONS, **{key.replace("_", "."): value for key, value in options.items()}})
 
 
 class Asks(Protocol):
-    """A connection to a broker, wherever that is."""
+    """A connection to a broker in this or another process."""
 
     async def ask(self, request: object, version: int, response: type[R]) -> R: ...
 
 
 class TransactionalClient:
-    """One connection, for a topic with two partitions."""
+    """A connection, for a topic with two partitions."""
 
     def __init__(self, client: Asks, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
         self.client = client
         self.now_ms = now_ms
 
     async def find(self, key: str, key_type: int) -> None:
-        """Returns once there is one: the first who asks has its topic made."""
+        """Returns once there is a coordinator; the first request creates the coordinator's topic."""
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
         while (await self.client.ask(request, 4, FindCoordinatorResponse)).coordinators[0].error_code:  # noqa: ASYNC110
             await asyncio.sleep(PAUSE_S)
@@ -109,7 +109,7 @@ class TransactionalClient:
         return Answer(error_code(response.error_code), Producer(response.producer_id, response.producer_epoch))
 
     async def producer(self, name: str = ID) -> Producer:
-        """A new producer of the id, once nothing of the last one is left to be done."""
+        """Returns a new producer of the id, once the last producer's transaction has ended."""
         while (answer := await self.init(name=name)).code in NOT_YET:  # noqa: ASYNC110
             await asyncio.sleep(0 if answer.code is ErrorCode.CONCURRENT_TRANSACTIONS else PAUSE_S)
         assert answer.code is ErrorCode.NONE
@@ -164,7 +164,7 @@ class TransactionalClient:
         version: int = 12,
         acks: int = -1,
     ) -> ErrorCode:
-        """Produce one transactional batch."""
+        """Produces one transactional batch."""
         records = [Record(0, self.now_ms(), b"key", value.encode()) for value in values]
         batch = build(
             records,
@@ -199,21 +199,21 @@ class TransactionalClient:
         return Answer(error_code(response.error_code), Producer(response.producer_id, response.producer_epoch))
 
     async def ended(self, producer: Producer, *, committed: bool = True, version: int = 5) -> Producer:
-        """The end of a transaction with all of its markers; what its producer goes on with."""
+        """Ends a transaction and waits for all of its markers; returns the producer to continue with."""
         code, goes_on_with = await self.end(producer, committed=committed, version=version)
         assert code is ErrorCode.NONE
         await self.settled()
         return producer if version < 5 else goes_on_with
 
     async def ended_as(self, name: str, producer: Producer) -> Producer:
-        """The same, of another transactional id, which commits."""
+        """Ends and commits a transaction of another transactional id."""
         code, goes_on_with = await self.end(producer, name=name)
         assert code is ErrorCode.NONE
         await self.settled(name)
         return goes_on_with
 
     async def settled(self, name: str = ID) -> str:
-        """Wait until the id's transaction is not being ended; its state."""
+        """Waits until the id's transaction is no longer being ended; returns its state."""
         while (state := (await self.describe(name)).transaction_state).startswith("Prepare"):  # noqa: ASYNC110
             await asyncio.sleep(0)
         return state
@@ -230,7 +230,7 @@ class TransactionalClient:
         self, producer: Producer, *, committed: bool = False, topic: str = TOPIC, partition: int = 0,
         coordinator_epoch: int = 0, transaction_version: int = 0, version: int = 2,
     ) -> ErrorCode:  # fmt: skip
-        """WriteTxnMarkers, as another broker or an administrator sends it."""
+        """Sends WriteTxnMarkers, as another broker or an administrator does."""
         marker = WritableTxnMarker(
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
@@ -256,21 +256,21 @@ class TransactionalClient:
         return (await self.client.ask(request, version, FetchResponse)).responses[0].partitions[0]
 
     async def read(self, partition: int = 0, *, committed: bool = True) -> list[str]:
-        """The records that a consumer hands out: no control records, and of a read-committed one none of aborted
+        """Returns the records that a consumer returns: no control records and, if it is read-committed, none of aborted
         transactions."""
         data = await self.fetch(partition, committed=committed)
         return values_of(data)
 
 
 class Transacting(TransactionalClient):
-    """Of a broker in this process, whose internals can be reached."""
+    """A client of a broker in this process, whose internals can be reached."""
 
     def __init__(self, broker: InProcess) -> None:
         super().__init__(broker.client())
         self.broker = broker
 
     async def start(self) -> None:
-        """The coordinators' topics are there, and loaded."""
+        """Waits until the coordinators' topics exist and are loaded."""
         if self.broker.server.broker.image.topic(TOPIC) is None:
             await self.broker.create_topic(TOPIC, partitions=2)
         await self.find(ID, 1)
@@ -278,12 +278,12 @@ class Transacting(TransactionalClient):
 
 
 def values_of(data: PartitionData) -> list[str]:
-    """A partition's answer, read as KIP-98 has consumers do it."""
+    """Returns a partition's records, read by the rules of KIP-98 for consumers."""
     return [value for _, value in records_of(data)[0]]
 
 
 def records_of(data: PartitionData, position: int = 0) -> tuple[list[tuple[int, str]], int]:
-    """(offset, value) of each record from `position` on that a consumer hands out, and its next position."""
+    """Returns (offset, value) of each record from `position` on that a consumer returns, and its next position."""
     aborted = sorted((one.first_offset, one.producer_id) for one in data.aborted_transactions or ())
     leaving_out: set[int] = set()
     handed_out: list[tuple[int, str]] = []

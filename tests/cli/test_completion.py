@@ -14,7 +14,7 @@ from cli.table import CLUSTER_COMMANDS, Command
 
 LOOP = {"asyncio", "ssl", "concurrent"}
 WITH_A_LOOP = {"produce", "consume", "doctor", "top"}
-"""Commands all of whose actions do several things at once."""
+"""Commands whose actions all send several requests at once."""
 SLOW = {"structlog", "uvloop", "storage", "coordinator", "lz4", "zstandard", "cramjam", "xxhash", "tomllib", "difflib"}
 
 

@@ -1,4 +1,4 @@
-"""One vocabulary of flags: a spelling has one meaning in all commands, and is declared once."""
+"""Tests the vocabulary of flags: a spelling has one meaning in all commands, and is declared once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.cli.parsers import declared, options
 from tests.sources import report, sources, tree
 
 STORAGE_TOOL = {"format", "info"}
-"""Commands whose letters are those of kafka-storage."""
+"""Commands that use the letters of kafka-storage."""
 
 BOTH_OF_RPK = {"-p": {"--partition", "--partitions"}}
-"""A letter with two meanings, as in rpk: a partition of records, and the number of partitions of a topic."""
+"""A letter with two meanings, as in rpk: the partition of a record, and the number of partitions of a topic."""
 
 
 def value_of(option: argparse.Action) -> str:

@@ -1,4 +1,4 @@
-"""`odradek --help`, and commands whose packages are missing."""
+"""Tests `odradek --help`, and commands whose packages are missing."""
 
 from __future__ import annotations
 

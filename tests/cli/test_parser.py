@@ -1,4 +1,4 @@
-"""Old spellings, unknown words, and the errors of options."""
+"""Tests old spellings, unknown words, and errors in options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A peer that follows a script, on a real socket, and a clock that a test moves."""
+"""A peer that follows a script on a real socket."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.client.talk import COMMON, Sent, answer, read_request
 
 METADATA = MetadataRequest(topics=[])
 PATIENCE_S = 20
-"""After which a test has failed; nothing waits for it to pass."""
+"""Time after which a test fails. A test that passes doesn't wait for it."""
 
 
 class Talk:
@@ -22,7 +22,7 @@ class Talk:
 
     def __init__(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.number = number
-        """Which connection it is, from 1 on."""
+        """The number of the connection, counted from 1."""
         self.reader = reader
         self.writer = writer
 
@@ -38,11 +38,11 @@ class Talk:
         await self.writer.drain()
 
     async def greet(self) -> None:
-        """Negotiates."""
+        """Negotiates the API versions."""
         await self.reply(await self.request(), COMMON)
 
     async def gone(self) -> bytes:
-        """Waits until the client has closed; what it sent before."""
+        """Waits until the client has closed the connection. Returns the bytes that the client sent before."""
         return await self.reader.read()
 
 
@@ -51,7 +51,7 @@ Script: TypeAlias = Callable[[Talk], Awaitable[None]]
 
 @asynccontextmanager
 async def scripted(script: Script) -> AsyncIterator[Address]:
-    """A peer at an address; each connection follows the script, and is closed behind it."""
+    """Yields the address of a peer. Each connection follows the script, and is closed at its end."""
     numbers = itertools.count(1)
     talks: set[asyncio.Task[None]] = set()
 
@@ -81,7 +81,7 @@ async def scripted(script: Script) -> AsyncIterator[Address]:
 
 
 async def answer_all(talk: Talk) -> None:
-    """A peer as it should be, to Metadata; the cluster's id is the connection's number."""
+    """Answers Metadata requests as a valid peer; the cluster id is the number of the connection."""
     await talk.greet()
     while True:
         request = await talk.request()

@@ -1,4 +1,4 @@
-"""The other end of a `OutboundConnection`: reads what it sends, and makes answers to it."""
+"""The peer of an `OutboundConnection`: reads its requests, and creates answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METADATA_ANSWER = MetadataResponse(brokers=[], topics=[], cluster_id="c")
 
 
 class Sent(NamedTuple):
-    """A request as it arrived."""
+    """A request as the peer received it."""
 
     header: RequestHeader
     request: object
@@ -81,7 +81,7 @@ def sent(client: OutboundConnection) -> list[Sent]:
 
 
 def ready(limits: InFlightLimits = InFlightLimits(), **others: object) -> OutboundConnection:  # noqa: B008  # a tuple
-    """Returns a connection that has negotiated at time 0."""
+    """Returns a connection that has negotiated versions at time 0."""
     client = connecting(limits, **others)
     client.connected(0, HANDSHAKE_MS)
     (hello,) = sent(client)
@@ -92,7 +92,7 @@ def ready(limits: InFlightLimits = InFlightLimits(), **others: object) -> Outbou
 def feed(
     client: OutboundConnection, stream: bytes, now_ms: int = 0, piece_bytes: int = 1 << 30
 ) -> list[RequestOutcome]:
-    """Hands bytes to the connection as a transport does, in pieces."""
+    """Passes bytes to the connection in pieces, as a transport does."""
     outcomes: list[RequestOutcome] = []
     position = 0
     while position < len(stream):
@@ -113,7 +113,7 @@ def feed(
 
 
 def ask(client: OutboundConnection, now_ms: int = 0, timeout_ms: int = 1000) -> Pending:
-    """Returns a Metadata request that comes to no end at once."""
+    """Returns a Metadata request that is still unanswered."""
     pending, outcomes = client.request(METADATA, MetadataResponse, now_ms=now_ms, timeout_ms=timeout_ms)
     assert not outcomes
     return pending

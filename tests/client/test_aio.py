@@ -1,4 +1,4 @@
-"""Connections over real sockets to a peer that follows a script; time passes when a test says so."""
+"""Tests connections over real sockets to a peer that follows a script. Time passes only when a test advances it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_a_thousand_requests_at_once_are_answered_in_their_order(clock: Ma
 
 
 async def close_at_once(talk: Talk) -> None:
-    """Not a byte."""
+    """Closes the connection without sending a byte."""
 
 
 async def close_after_hello(talk: Talk) -> None:

@@ -1,4 +1,4 @@
-"""Brokers over blocking sockets: what a command is told, whatever the broker does."""
+"""Tests blocking sockets: the result or the error that a command gets, whatever the broker does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def peer_of(script: Script) -> AsyncIterator[BlockingPeer]:
 
 
 async def cluster_id(peer: BlockingPeer, timeout_ms: int = TIME_MS) -> str | None:
-    """Asks in a thread, while the loop is the broker's."""
+    """Requests the cluster id in a thread, because the broker runs on the event loop."""
     ask = peer.send(METADATA, MetadataResponse, timeout_ms=timeout_ms)
     return (await asyncio.to_thread(drive, ask)).cluster_id
 

@@ -1,4 +1,4 @@
-"""Whatever bytes a peer sends, and however they are cut: answers, or an error, and nothing else."""
+"""Tests a connection with any bytes from the peer, in pieces of any size: it returns answers or an error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def framed(payload: bytes) -> bytes:
 
 
 def check_end(client: OutboundConnection) -> None:
-    """A connection that has ended has ended for a reason that a peer can give."""
+    """Checks that a connection that has ended has an error that a peer can cause."""
     if client.state is ConnectionState.CLOSING:
         assert isinstance(client.error, ProtocolError | HandshakeFailed)
     else:
@@ -46,7 +46,7 @@ def check_end(client: OutboundConnection) -> None:
 
 
 def stream_of_answers() -> bytes:
-    """Returns a peer's answers to hello and three requests."""
+    """Returns a peer's answers to `hello` and three requests."""
     answers = [answer(METADATA_ANSWER, VERSION, number) for number in (1, 2, 3)]
     return answer(COMMON, OWN_API_VERSIONS.last, 0) + b"".join(answers)
 

@@ -1,4 +1,4 @@
-"""A connection from the client's side: its states, its order, its deadlines, its ends."""
+"""Tests the client's side of a connection: its states, the order of requests, its deadlines and its end."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The handshake before the first request: versions (KIP-511), then authenticators, and every way in which that
-fails."""
+"""Tests the handshake before the first request: versions (KIP-511), then authenticators, and all of its failures."""
 
 from __future__ import annotations
 

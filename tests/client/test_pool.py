@@ -1,4 +1,4 @@
-"""Brokers by their node ids: connections are made when needed, made again when lost, and not for ever."""
+"""Tests brokers by node id: connections are opened when needed and opened again when lost, but not forever."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def clock() -> ManualClock:
 
 
 class Dials:
-    """The running loop's attempts to connect: so many are refused, and then they are real."""
+    """The event loop's attempts to connect: the first attempts are refused, later attempts connect for real."""
 
     def __init__(self, clock: ManualClock, failures: int = 1 << 30) -> None:
         self.failures = failures
@@ -53,7 +53,7 @@ class Dials:
 
 
 def half() -> float:
-    """A draw for which waits are neither longer nor shorter."""
+    """Returns the draw for which waits are neither lengthened nor shortened."""
     return 0.5
 
 

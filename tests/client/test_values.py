@@ -1,4 +1,4 @@
-"""Addresses of peers, and what a client of brokers imports."""
+"""Tests addresses of peers, and the imports of a client."""
 
 from __future__ import annotations
 

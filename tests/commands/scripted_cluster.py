@@ -1,5 +1,4 @@
-"""A cluster of one broker that answers as a test says, without sockets, in a time that passes only while somebody
-waits."""
+"""A cluster of one broker that gives scripted answers, without sockets. Its time passes only during pauses."""
 
 from __future__ import annotations
 
@@ -28,11 +27,11 @@ TIMEOUT_MS = 30_000
 TOPIC_ID = bytes(range(16))
 
 Answer = Callable[[object], object]
-"""Returns the answer to a request, or raises what its sender meets."""
+"""Returns the answer to a request, or raises the error that its sender gets."""
 
 
 class ScriptedLink:
-    """The way to the broker: each class of requests has its answers, one after the other, the last one for ever."""
+    """The link to the broker. Each class of requests has a list of answers; the last answer is repeated."""
 
     def __init__(self) -> None:
         self.answers: dict[type, list[Answer]] = {}
@@ -59,7 +58,7 @@ class ScriptedLink:
 
 
 class ScriptedLinks:
-    """Links to the one broker."""
+    """The links to the only broker."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -86,10 +85,10 @@ class ScriptedLinks:
 
 
 class ScriptedCluster:
-    """A client of the broker, and what the broker was asked."""
+    """A client of the broker, and the requests that the broker received."""
 
     def __init__(self, **partitions: int) -> None:
-        """The topics by their numbers of partitions, which a test may change."""
+        """`topics` has the number of partitions by topic; a test may change it."""
         self.partitions = partitions
         self.links = ScriptedLinks()
         self.client = ClusterClient(self.links, TIMEOUT_MS)
@@ -97,11 +96,11 @@ class ScriptedCluster:
         self.answer(FindCoordinatorRequest, lambda _: FindCoordinatorResponse(node_id=NODE, coordinators=[]))
 
     def answer(self, request: type, *answers: object) -> None:
-        """Sets the answers to a class of requests: errors to be raised, functions of the request, or responses."""
+        """Sets the answers to a class of requests: errors to raise, functions of the request, or responses."""
         self.links.link.answers[request] = [_answer(one) for one in answers]
 
     def requests(self, request: type[T]) -> list[T]:
-        """Returns the requests of a class that were made."""
+        """Returns the received requests of a class."""
         return [one for one in self.links.link.requests if isinstance(one, request)]
 
     def metadata(self, request: object) -> MetadataResponse:

@@ -1,4 +1,4 @@
-"""The znodes of a group, where somebody has left what does not belong there."""
+"""Tests the znodes of a group, some of which have invalid content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from commands.zookeeper.znodes import read_group, zookeeper
 
 
 class Tree:
-    """The part of a client that reads."""
+    """The part of a ZooKeeper client that reads."""
 
     def __init__(self, **offsets: bytes) -> None:
         self.offsets = offsets

@@ -1,4 +1,4 @@
-"""The sentences that the doctor makes of a cluster's facts, and that it makes none where nothing is wrong."""
+"""Tests the doctor's findings for the facts of a cluster, and that a healthy cluster has none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ORDERS = TopicPartition("orders", 0)
 
 
 def orders(*partitions: tuple[int, list[int]]) -> list[MetadataResponseTopic]:
-    """A topic whose partitions have these leaders and replicas in sync, of the replicas 1, 2 and 3."""
+    """Returns a topic whose partitions have these leaders and in-sync replicas, of the replicas 1, 2 and 3."""
     listed = [
         MetadataResponsePartition(
             error_code=0, partition_index=index, leader_id=leader, replica_nodes=[1, 2, 3], isr_nodes=isr
@@ -34,7 +34,7 @@ def broker(number: int, *, fenced: bool = False) -> DescribeClusterBroker:
 
 
 def quorum(leader: int, *ages_s: float) -> QuorumDescription:
-    """Voters 1 and up that have caught up so long ago; never for one of a negative age."""
+    """Returns a quorum of voters from 1 on, each with the time since it caught up; a negative time means never."""
     voters = [
         QuorumReplica(node, True, 5, NOW_MS, -1 if age < 0 else NOW_MS - int(age * 1000))
         for node, age in enumerate(ages_s, 1)
@@ -112,20 +112,20 @@ SENTENCES: list[tuple[ClusterFacts, str, str, str]] = [
     (
         ClusterFacts(quorum=quorum(1, 0, 0.5, 40)),
         ERROR,
-        "controller 3 has not caught up with the leader for 40 s; no other may fail of 3.",
+        "controller 3 has not caught up with the leader for 40 s; no other of the 3 may fail.",
         "odradek cluster quorum",
     ),
     (
         ClusterFacts(quorum=quorum(1, 0, 0, 0, 0, -1)),
         WARNING,
-        "controller 5 has not caught up with the leader ever; 1 more may fail of 5.",
+        "controller 5 has not caught up with the leader ever; 1 more of the 5 may fail.",
         "odradek cluster quorum",
     ),
     (
         ClusterFacts(hanging=[HANGING]),
         ERROR,
-        "a transaction of producer 7 hangs in orders-0 since 2026-01-01T00:00:00.000Z: consumers with read_committed "
-        "can't read past offset 42.",
+        "a transaction of producer 7 has been hanging in orders-0 since 2026-01-01T00:00:00.000Z: "
+        "consumers with read_committed can't read past offset 42.",
         "odradek txn abort orders:0 --start-offset 42",
     ),
     (

@@ -1,4 +1,4 @@
-"""The live screen: rates between samples, what comes first, and how tables share a screen."""
+"""Tests the live screen: rates between samples, the order of rows, and the division of a screen among tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members of groups: what they do when an answer is lost, their coordinator is away, or topics change."""
+"""Tests group members when an answer is lost, their coordinator is away, or topics change."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LOST = PeerUnavailable("127.0.0.1:9092", "the connection is lost", sent=True)
 
 
 def heartbeat(epoch: int, assignment: list[int] | None = None, code: int = 0) -> ShareGroupHeartbeatResponse:
-    """The answer to a share group's heartbeat, with partitions of the one topic."""
+    """Returns the answer to a share group's heartbeat, with partitions of the only topic."""
     assigned = (
         None
         if assignment is None
@@ -51,7 +51,7 @@ def heartbeat(epoch: int, assignment: list[int] | None = None, code: int = 0) ->
 
 
 def joined(request: object) -> JoinGroupResponse:
-    """The member is the only one of its group, and its leader."""
+    """Returns a JoinGroup answer in which the member is the only one of its group, and its leader."""
     assert isinstance(request, JoinGroupRequest)
     member = JoinGroupResponseMember(member_id="me", metadata=request.protocols[0].metadata)
     return JoinGroupResponse(
@@ -60,13 +60,13 @@ def joined(request: object) -> JoinGroupResponse:
 
 
 def synced(request: object) -> SyncGroupResponse:
-    """The leader gets what it has assigned to itself."""
+    """Returns the SyncGroup answer to a leader: the assignment that it made for itself."""
     assert isinstance(request, SyncGroupRequest)
     return SyncGroupResponse(error_code=0, assignment=request.assignments[0].assignment)
 
 
 async def alive_until(keep_alive: Coroutine[Any, Any, None], is_done: Callable[[], bool]) -> None:
-    """Runs a member until something has come about, which takes no time but the member's own; raises what it raises."""
+    """Runs a member until a condition holds, which takes only the member's own time; raises the member's error."""
     task = asyncio.ensure_future(keep_alive)
     for _ in range(10_000):
         if task.done() or is_done():
@@ -245,14 +245,14 @@ def test_who_has_nothing_to_read_is_told_once_why() -> None:
 
 
 class Failing(Exception):
-    """The cluster does not do what it is asked for."""
+    """A cluster that rejects every request."""
 
 
 @pytest.mark.parametrize(("kind", "last_step"), [(GroupConsumer, "_commit"), (ShareConsumer, "_close")])
 async def test_a_member_leaves_also_where_its_last_step_fails(
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch, kind: Any, last_step: str
 ) -> None:
-    """The others would wait for the end of its session."""
+    """Otherwise the other members would wait until its session ends."""
     options = SimpleNamespace(group="g", topics=["t"], count=0, isolation="read_committed", exit_at_end=False)
     session: Any = SimpleNamespace(cluster=cluster.client, options=options, output=SimpleNamespace(note=print))
     consumer = kind(session, print) if kind is GroupConsumer else kind(session, print, ACCEPT, None)

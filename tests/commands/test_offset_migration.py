@@ -1,4 +1,4 @@
-"""The steps of a migration of a group's offsets."""
+"""Tests the steps of a migration of a group's offsets."""
 
 from __future__ import annotations
 

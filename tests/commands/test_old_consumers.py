@@ -1,4 +1,4 @@
-"""Consumers that meet in ZooKeeper: how they register, and who reads what."""
+"""Tests consumers that coordinate through ZooKeeper: their registration and their assignment."""
 
 from __future__ import annotations
 

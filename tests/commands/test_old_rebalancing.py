@@ -1,4 +1,4 @@
-"""A group that meets in ZooKeeper settles, in whatever order its members take their steps."""
+"""Tests that a group in ZooKeeper completes its rebalance, in any order of its members' steps."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_members_that_come_and_go_end_with_each_partition_owned_by_the_one_it_fa
 
 
 def _settled(owners: Owners, view: GroupView, strategy: str, chance: random.Random) -> Owners:
-    """Returns the owners after members have rebalanced, each when chance has it."""
+    """Returns the owners after the members have rebalanced in a random order."""
     for _ in range(ROUNDS):
         names = [one.consumer_id for one in view.members]
         for name in chance.sample(names, chance.randint(1, len(names))):

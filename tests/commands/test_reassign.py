@@ -1,4 +1,4 @@
-"""The options of `odradek topic reassign`: which brokers for which partitions."""
+"""Tests the options of `odradek topic reassign`: the brokers for each partition."""
 
 from __future__ import annotations
 

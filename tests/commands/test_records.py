@@ -1,4 +1,4 @@
-"""Records as they are typed and printed, and where they go."""
+"""Tests how records are parsed, printed and assigned to partitions."""
 
 from __future__ import annotations
 

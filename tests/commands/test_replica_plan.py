@@ -1,4 +1,4 @@
-"""Replicas spread over brokers."""
+"""Tests how replicas are spread over brokers."""
 
 from __future__ import annotations
 

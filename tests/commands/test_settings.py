@@ -1,4 +1,4 @@
-"""Where the settings of a connection come from, and which source is the stronger."""
+"""Tests the sources of a connection's settings, and their precedence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A share session: what its requests name, and how records are acknowledged."""
+"""Tests share sessions: the partitions that a request names, and the acknowledgement of records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ORDERS = TopicPartition("orders", 0)
 
 
 def named(request: ShareFetchRequest) -> tuple[list[int], list[int]]:
-    """The partitions that a request adds to its session, and those that it takes out."""
+    """Returns the partitions that a request adds to its session, and those that it removes."""
     added = [one.partition_index for topic in request.topics for one in topic.partitions]
     return added, [index for topic in request.forgotten_topics_data for index in topic.partitions]
 

@@ -1,4 +1,4 @@
-"""TLS of commands: settings as Java and librdkafka name them, and handshakes with listeners of all kinds."""
+"""Tests TLS of commands: settings with the names of Java and librdkafka, and handshakes with listeners of all kinds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.broker.security.certificates import Authority, openssl
 
 LISTENERS = "PLAINTEXT://{0}:0,SSL://{0}:0"
 OTHER_HOST = "127.0.0.2"
-"""Of this machine, and not in its certificate."""
+"""An address of this machine that is not in its certificate."""
 PROFILES_NOWHERE = {"ODRADEK_PROFILES": "/nowhere/profiles.toml"}
 LOGIN = 'x.PlainLoginModule required username="alice" password="alice-secret" user_alice="alice-secret";'
 SASL = ("security.protocol=SASL_SSL", "sasl.mechanism=PLAIN", "sasl.username=alice", "sasl.password=alice-secret")
@@ -33,7 +33,7 @@ SASL = ("security.protocol=SASL_SSL", "sasl.mechanism=PLAIN", "sasl.username=ali
 
 @pytest.fixture(scope="module")
 def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
-    """A broker's connections are uvloop's to make."""
+    """Uses uvloop, because a broker's connections need it."""
     policy: asyncio.AbstractEventLoopPolicy = uvloop.EventLoopPolicy()
     return policy
 
@@ -53,7 +53,7 @@ def where(*assignments: str) -> Destination:
 
 
 def served(directory: Path, keystore: Path, protocol: str, **options: str) -> InProcess:
-    """A broker whose second listener speaks TLS."""
+    """Yields a broker whose second listener uses TLS."""
     texts = {
         "listeners": f"PLAINTEXT://127.0.0.1:0,{protocol}://127.0.0.1:0",
         "ssl.keystore.location": str(keystore),
@@ -67,12 +67,12 @@ def served(directory: Path, keystore: Path, protocol: str, **options: str) -> In
 
 
 def at(broker: InProcess, to: Destination, listener: int, host: str) -> Destination:
-    """The same settings for one of the broker's listeners."""
+    """Returns the same settings for one of the broker's listeners."""
     return to._replace(bootstrap=(Address(host, broker.server.advertised[listener].port),))
 
 
 async def brokers_seen(broker: InProcess, to: Destination, host: str = "127.0.0.1") -> int:
-    """The brokers that a cluster tells of, asked on a loop, and by a blocking socket in a thread."""
+    """Returns the brokers in a cluster's metadata, requested on an event loop, and by a blocking socket in a thread."""
     there = at(broker, to, 1, host)
     counts = [await count_brokers(on_a_loop(there))]
     counts.append(await asyncio.to_thread(drive, count_brokers(BlockingPeers(there.connection, there.bootstrap))))

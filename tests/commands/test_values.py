@@ -1,4 +1,4 @@
-"""Times, positions, tables: the small things that are typed and shown."""
+"""Tests times, positions and tables: the small values that users type and commands print."""
 
 from __future__ import annotations
 

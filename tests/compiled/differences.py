@@ -1,4 +1,5 @@
-"""Differences between compiled code and Python: a function for each, which test_differences.py calls both ways."""
+"""Differences between compiled code and Python. test_differences.py calls each function both compiled and
+interpreted."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def fourfold(value: i64) -> i64:
 
 
 def replaced() -> str:
-    """The test replaces it by a function that returns `replacement`."""
+    """A function that the test replaces by one that returns `replacement`."""
     return "original"
 
 

@@ -1,4 +1,4 @@
-"""Differences between compiled code and Python; docs/compiled.md says what holds for each."""
+"""Tests the differences between compiled code and Python that docs/compiled.md lists."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ DIFFERENCES: dict[str, tuple[object, object]] = {
 
 @pytest.fixture(scope="module")
 def extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """differences.py, compiled as the wheel's modules are."""
+    """Compiles differences.py in the same way as the wheel's modules."""
     target = tmp_path_factory.mktemp("compiled")
     assert hatch_build.compiled(HERE, target, [SOURCE.name]) is None
     return next(target.glob("differences*.so"))

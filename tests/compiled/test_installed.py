@@ -1,4 +1,4 @@
-"""`--installed` tests what ships."""
+"""Tests that `--installed` runs the tests against the installed wheel."""
 
 from __future__ import annotations
 

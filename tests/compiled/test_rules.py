@@ -1,4 +1,4 @@
-"""Rules for the modules that the wheel has compiled, in which mypyc gives some code another meaning than Python does.
+"""Rules for the compiled modules, in which mypyc gives some code another meaning than Python does.
 
 docs/compiled.md lists the differences; differences.py shows each.
 """
@@ -26,7 +26,8 @@ BOUNDED_DEPTH: dict[tuple[str, str], str] = {
 
 
 def bases(path: str) -> Iterator[tuple[ast.ClassDef, str | None, str]]:
-    """Yields each class of a file with each class above it: the file that has it, if it is ours, and its name there."""
+    """Yields each class of a file with each of its base classes: the file of the base class, if it is ours, and the
+    base's name there."""
     imported: dict[str, tuple[str | None, str]] = {
         alias.asname or alias.name: (file_of(node.module), alias.name)
         for node in ast.walk(tree(path))
@@ -41,7 +42,7 @@ def bases(path: str) -> Iterator[tuple[ast.ClassDef, str | None, str]]:
 
 
 def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """Yields what is in a function, without the functions and classes in it."""
+    """Yields the nodes of a function, without the functions and classes inside it."""
     for node in ast.iter_child_nodes(function):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             yield node
@@ -66,7 +67,7 @@ def names_of_two_types(module: ast.Module) -> Iterator[str]:
 
 
 def called(function: Function, owner: str) -> Iterator[str]:
-    """Yields the qualified names of what a method or function of a module may call of that module."""
+    """Yields the qualified names of the functions of a module that a method or function of this module may call."""
     for node in ast.walk(function):
         match node:
             case ast.Call(func=ast.Name(id=name)):
@@ -76,7 +77,7 @@ def called(function: Function, owner: str) -> Iterator[str]:
 
 
 def recursion(module: ast.Module) -> list[str]:
-    """Returns functions of a module that call each other in a circle."""
+    """Returns functions of a module that call each other in a cycle."""
     calls = {node.name: set(called(node, "")) for node in module.body if isinstance(node, Function)}
     for owner in module.body:
         if isinstance(owner, ast.ClassDef):

@@ -1,7 +1,7 @@
-"""Requests out of a seed: right in form, and in every other way what a client should not send.
+"""Draws requests from a seed: well-formed, but otherwise invalid in any way.
 
-Fields are filled by their schema: extremes of each type, nulls, entries twice; and, where a field's name is in the
-pools, with values that mean something to whoever is asked: topics, members, epochs as they are, were, or never were.
+Fields are filled by their schema: extremes of each type, nulls, duplicate entries. A field whose name is in the pools
+gets meaningful values: topics, members, and present, former or invented epochs.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ FROM_POOL = 0.9
 
 
 class AnyRequest:
-    """Makes requests; whoever asks puts what it hears into the pools."""
+    """Makes requests; its caller puts values from answers into the pools."""
 
     def __init__(self, seed: int, pools: Mapping[str, Sequence[Any]]) -> None:
         self.random = Random(seed)
         self.pools: dict[str, list[Any]] = {name: list(values) for name, values in pools.items()}
 
     def learn(self, pool: str, value: Any) -> None:
-        """The value may be in later requests; the pool does not grow without end."""
+        """Adds the value to a pool for later requests; the pool doesn't grow without limit."""
         values = self.pools[pool]
         if value not in values:
             values.append(value)
@@ -50,7 +50,7 @@ class AnyRequest:
                 del values[self.random.randrange(8, len(values))]
 
     def make(self, request: type[T], **fixed: Any) -> T:
-        """A request of the class; `fixed` fields are as they are given."""
+        """Returns a request of the class, with the given `fixed` fields."""
         values = {field.name: self._field(field) for field in fields_of(request) if field.name not in fixed}
         return request(**values, **fixed)
 
@@ -76,7 +76,7 @@ class AnyRequest:
 
 
 class Hostile(Protocol):
-    """A client that makes requests by its seed."""
+    """A client that sends random requests from its seed."""
 
     requested: str
     accepted: set[str]
@@ -86,7 +86,7 @@ class Hostile(Protocol):
 
 
 def answered_or_refused(hostile: Hostile, seed: int, steps: int) -> None:
-    """Asserts that no request raises anything but the error that it gets."""
+    """Checks that a request raises nothing except the error that it gets."""
     for step in range(steps):
         try:
             hostile.step()

@@ -39,7 +39,7 @@ class Asked(Generic[A, R]):
 
     @property
     def answer(self) -> A:
-        """Raises the request's error."""
+        """Returns the answer; raises the request's error."""
         assert not self.waits, "there is no answer yet"
         if isinstance(self._answer, KafkaError):
             raise self._answer
@@ -62,7 +62,7 @@ class Driver(Generic[M, R]):
         self.machine = machine
         self.now_ms = START_MS
         self.log: list[R] = []
-        """All records, as they come back from the log."""
+        """All records, as the log returns them."""
         self.written: list[R] = []
         """The records of the last request, or of the last advance of the clock."""
         self.append_fails: Callable[[], bool] = lambda: False
@@ -70,7 +70,7 @@ class Driver(Generic[M, R]):
         self.is_doubling = False
         """True if each decision is made twice: it must have the same result and change nothing."""
         self.drawn = 0
-        """The next random number, for an environment that counts instead of drawing."""
+        """The next random number, for an environment that counts instead of drawing random numbers."""
         self._through_log = through_log
         self._waiting: dict[object, Asked[Any, R]] = {}
 
@@ -86,7 +86,7 @@ class Driver(Generic[M, R]):
         return asked
 
     def advance(self, by_ms: int) -> list[R]:
-        """Lets time pass, and expires each deadline at its time; returns the records."""
+        """Advances the time, and expires each deadline at its time; returns the records."""
         written: list[R] = []
         end_ms = self.now_ms + by_ms
         while (due_ms := self.machine.next_deadline_ms()) is not None and due_ms <= end_ms:
@@ -113,7 +113,7 @@ class Driver(Generic[M, R]):
             self._waiting.pop(ticket).receive(answer)
 
     def replace(self, machine: M) -> None:
-        """Another broker has loaded the log: the requests that wait here fail."""
+        """Replaces the machine, as if another broker had loaded the log: requests that wait here fail."""
         self.machine = machine
         waiting, self._waiting = self._waiting, {}
         for asked in waiting.values():

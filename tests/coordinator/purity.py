@@ -1,4 +1,4 @@
-"""Decides twice: a decision changes nothing, and has the same result again."""
+"""Makes each decision twice: it changes nothing, and has the same result again."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ R = TypeVar("R")
 
 PLAIN: Final = (Enum, str, bytes, bytearray, int, float, type(None), type)
 SURROUNDINGS: Final = (GroupEnvironment, TopicWatch, Ticket)
-"""What is no part of a machine's state: its identity is enough."""
+"""Types that are no part of a machine's state: only their identity is compared."""
 
 
 def picture(thing: object, whole: object = None) -> Any:
-    """Returns an object with everything in it as plain values, which can be compared later; `whole` is the machine
-    itself, which is a part of what it calls."""
+    """Returns an object with everything in it as plain values, for a later comparison; `whole` is the machine itself,
+    which its callbacks refer to."""
     if isinstance(thing, PLAIN):
         return thing
     if thing is whole or isinstance(thing, SURROUNDINGS):
@@ -53,12 +53,12 @@ def picture(thing: object, whole: object = None) -> Any:
 
 
 def _timers(timers: Timers) -> Any:
-    """Returns the deadlines; the heap may be put in order at any time."""
+    """Returns the deadlines; the heap may be reordered at any time."""
     return [(key, timer.deadline_ms, timer.failures) for key in timers for timer in (timers._timers[key],)]
 
 
 def _share_partition(partition: SharePartition) -> Any:
-    """Returns the records in flight; the index of their runs follows from them, and its heaps may be put in order."""
+    """Returns the records in flight. The index of their runs is derived from them, and its heaps may be reordered."""
     runs = [(batch.first, batch.last, batch.is_tracked, list(map(_run, batch.runs))) for batch in partition.cache]
     offsets = (partition.start_offset, partition.end_offset, partition.delivery_complete_count, partition.gap)
     due = (partition.next_deadline_ms(), partition.cache.index.available.least(), partition.is_active)
@@ -82,8 +82,8 @@ def _attributes(thing: object) -> list[tuple[str, object]]:
 
 
 def decided(machine: object, decide: Callable[[], Result[R]], again: Callable[[], None] = lambda: None) -> Result[R]:
-    """Returns a decision's result, made twice; `again` sets random numbers back in between. Raises the KafkaError that
-    is its answer."""
+    """Returns a decision's result, made twice; `again` resets random numbers in between. Raises the KafkaError that is
+    its answer."""
     before = picture(machine)
     first, result = _made(machine, decide)
     assert picture(machine) == before, "the decision has changed the machine"

@@ -1,4 +1,4 @@
-"""Rates over sample windows, of both kinds that Kafka has, and the throttle time of a client beyond its quota."""
+"""Tests rates over sample windows, of both kinds that Kafka has, and the throttle time of a client beyond its quota."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/cluster.md, in the parts that can be run: files of options, and commands."""
+"""Parses the parts of docs/cluster.md that can be run: files of options, and commands."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "cluster.md"
 
 
 class Command(NamedTuple):
-    """A line that begins with `$`, and the host whose prompt that is, if it is one's."""
+    """A line that begins with `$`, and the host in its prompt, if the prompt names one."""
 
     host: str
     words: list[str]
 
 
 def section(title: str) -> str:
-    """The text under a heading, up to the next one."""
+    """Returns the text under a heading, up to the next heading."""
     match = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     assert match, f"no section {title}"
     return match[1]
 
 
 def file_of(text: str, name: str) -> str:
-    """The content of the file that begins with a comment of its name."""
+    """Returns the content of the file that begins with a comment of its name."""
     match = re.search(rf"^    # \S*{re.escape(name)}.*\n((?:    .+\n)+)", text, re.MULTILINE)
     assert match, f"no file {name}"
     return re.sub(r"^    ", "", match[1], flags=re.MULTILINE)
 
 
 def commands(text: str) -> list[Command]:
-    """The commands of a text, in their order."""
+    """Returns the commands in a text, in order."""
     lines = re.findall(r"^    ([\w.-]*)\$ (.+)$", text, re.MULTILINE)
     return [Command(host, line.split()) for host, line in lines]

@@ -1,4 +1,4 @@
-"""docs/commands.md, in the parts that can be run: the table of other tools' commands."""
+"""Parses the part of docs/commands.md that can be run: the table of other tools' commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
 
 
 class Counterparts(NamedTuple):
-    """A row: lines that do the same by different tools."""
+    """A row of the table: command lines of different tools that do the same."""
 
     apache: str
     others: list[str]
@@ -18,7 +18,7 @@ class Counterparts(NamedTuple):
 
 
 def counterparts() -> list[Counterparts]:
-    """The rows of the table, in their order."""
+    """Returns the rows of the table, in order."""
     text = PAGE.read_text().partition("## Other tools' commands")[2]
     rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in text.splitlines() if re.match(r"\| `", line)]
     return [

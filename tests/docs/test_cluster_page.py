@@ -1,4 +1,4 @@
-"""The options and commands of docs/cluster.md are such as there are. `make test-cluster` runs them."""
+"""Tests that the options and commands in docs/cluster.md exist. `make test-cluster` runs them."""
 
 from __future__ import annotations
 

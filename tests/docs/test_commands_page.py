@@ -1,4 +1,4 @@
-"""docs/commands.md names all commands, and in its table only such as there are."""
+"""Tests that docs/commands.md lists all commands, and that its table has only existing commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/configuration.md is what the declarations make of it."""
+"""Tests that docs/configuration.md matches the declarations of the options."""
 
 from __future__ import annotations
 

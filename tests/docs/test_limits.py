@@ -1,4 +1,4 @@
-"""Each bound of docs/limits.md is held somewhere, and each of its rows is shown by tests that exist."""
+"""Tests that each bound in docs/limits.md is enforced by code, and that the tests of each row exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dashboards and alerts that are shipped ask for what the broker serves."""
+"""Tests that the shipped dashboards and alerts use metrics that the broker serves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAME = re.compile(r"\b(?:kafka|odradek|process)_[a-z0-9_]+")
 
 
 def names_in(expressions: str) -> set[str]:
-    """Returns the names of families; a summary's count is told with the summary."""
+    """Returns the names of metric families; the count of a summary belongs to the summary."""
     return {name.removesuffix("_count") if "timems_count" in name else name for name in NAME.findall(expressions)}
 
 

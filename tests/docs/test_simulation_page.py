@@ -1,4 +1,4 @@
-"""The table of the twenty acceptance tests of replication: what it names is there."""
+"""Tests that the entries in the table of the twenty replication acceptance tests exist."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Fuzzes a whole broker: `python -m tests.fuzz 0-9 --frames 100000`, or `make fuzz SEEDS=0-9 FRAMES=100000`.
 
-A seed is a run of its own: a broker, a world, a well-behaved client beside it, and so many frames. A seed that fails is
-printed with its reasons, the last frames of the connections that they point at, and the command that replays it.
+A seed is a separate run: a broker, a world, a well-behaved client, and this number of frames. For a seed that fails,
+prints the reasons, the last frames of the suspected connections, and the command that replays it.
 """
 
 from __future__ import annotations

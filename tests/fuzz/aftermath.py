@@ -1,4 +1,4 @@
-"""Questions about what has become of a world, to hold two of them together."""
+"""Requests about the final state of a world, to compare two worlds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PARTITIONS = 4
 
 
 def questions(twins: Twins) -> Iterator[tuple[Sequence[Any], int]]:
-    """Requests to both, and their version."""
+    """Yields requests for both brokers, with their versions."""
     vocabulary = twins.vocabularies[0]
     groups = [group.name for group in vocabulary.groups]
     topics = [*vocabulary.topics, *(f"{vocabulary.prefix}-{number}" for number in range(6))]

@@ -1,7 +1,7 @@
-"""A well-behaved client beside the fuzzing, in a process of its own: `python -m tests.fuzz.beside BOOTSTRAP`.
+"""A well-behaved client beside the fuzzing, in a separate process: `python -m tests.fuzz.beside BOOTSTRAP`.
 
-By commands on standard input, each answered with lines that close with `done`: `start`; `lap`, the percentiles of what
-a produce took since the last one; `finish`, what it has lost, which is nothing.
+It reads commands from standard input, and ends each answer with `done`: `start`; `lap` prints the percentiles of
+Produce times since the last lap; `finish` prints the lost records, of which there must be none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ PARTITIONS: Final = 2
 
 
 class Beside:
-    """Produces, consumes with commits, transacts, and share-consumes, under names that nobody can guess."""
+    """Produces, consumes with commits, runs transactions, and consumes in a share group, under names that fuzzing can't
+    guess."""
 
     def __init__(self, bootstrap: str) -> None:
         self.settings: dict[str, str | int | float | bool] = {
@@ -96,7 +97,7 @@ class Beside:
             self.shared_acked.add(message.value() or b"")
 
     def consume(self) -> None:
-        """Leaves and comes back now and then, and goes on where it has committed."""
+        """Consumes; leaves the group now and then, and continues at its commits."""
         settings = {
             **self.settings,
             "group.id": self.plain,
@@ -148,7 +149,7 @@ class Beside:
         return f"{len(taken)} {taken[len(taken) // 2] * 1000:.2f} {taken[len(taken) * 99 // 100] * 1000:.2f}"
 
     def finish(self) -> list[str]:
-        """Stops producing, waits for what is still to come, and tells what has not."""
+        """Stops producing, waits for the remaining records, and returns those that are missing."""
         self.stopping.set()
         for thread in (self.threads[0], self.threads[2]):
             thread.join(PATIENCE_S)
@@ -175,7 +176,7 @@ class Beside:
         return [*problems, *self.damages()]
 
     def damages(self) -> list[str]:
-        """Returns the damages of the topics, read from the start, also after the broker has started again."""
+        """Returns the damages of the topics, read from the start, also after the broker's restart."""
         problems = []
         plain, transacted = self.read(self.plain), self.read(self.transactional)
         if lost := self.acked - set(plain):

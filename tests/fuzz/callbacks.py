@@ -82,7 +82,7 @@ class Stopwatch:
             Handle._run = self._run  # type: ignore[method-assign, assignment]
 
     def start(self) -> None:
-        """Forgets what was measured, and what the current callback did before."""
+        """Discards the measurements so far, including the current callback's time."""
         if self._next_turn is not None:
             self._next_turn.cancel()
         self.wait_s = self.callback_s = 0.0
@@ -117,19 +117,19 @@ class Place(NamedTuple):
     client: Callable[[], Client]
     topic_id: bytes
     fill: Callable[[Any], Any]
-    """Fills in what only the server knows."""
+    """Fills in values that only the server knows."""
 
 
 @asynccontextmanager
 async def node(folder: Path) -> AsyncIterator[Place]:
-    """A broker with its own controller."""
+    """Yields a broker with its own controller."""
     async with InProcess(folder, OPTIONS) as served:
         yield Place(served.client, await furnished(served), lambda request: request)
 
 
 @asynccontextmanager
 async def controller(folder: Path) -> AsyncIterator[Place]:
-    """A controller with one broker, which leads the partitions of a topic."""
+    """Yields a controller with one broker, which leads the partitions of a topic."""
     write_meta_properties(OsDisk(), str(folder), MetaProperties("the-cluster", 100, b"directory-of-100"))
     server = ControllerServer(BrokerConfig.parse({**CONTROLLER_OPTIONS, "log.dirs": str(folder)}), asyncio.Event())
     await server.start()
@@ -176,7 +176,7 @@ def main() -> None:
 def requests_of(
     apis: Iterable[Api], forwarded: Collection[ApiKey], versions: Callable[[Versions], Iterable[int]]
 ) -> Iterator[tuple[Many, bool]]:
-    """Yields the requests of some versions of each API; with True those that also come in Envelopes."""
+    """Yields the requests of some versions of each API; the flag is True for requests that also come in Envelopes."""
     for api in apis:
         for version in versions(api.versions):
             for many in requests_of_many(api.request, version):

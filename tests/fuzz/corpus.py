@@ -1,7 +1,8 @@
-"""The frames that fuzzing starts from: recorded ones of real clients, and generated ones where no client sent any.
+"""The frames with which fuzzing starts: recorded frames of real clients, and generated frames for versions that no
+client sent.
 
-A file of `corpus/` has the frames of one API, one a line, in hexadecimal. `python -m tests.fuzz.corpus DIR` adds what
-`pytest --record-frames DIR` recorded: of each version the frames that have a shape of their own, the shortest first.
+A file in `corpus/` has the frames of one API, one a line, in hexadecimal. `python -m tests.fuzz.corpus DIR` adds the
+frames that `pytest --record-frames DIR` recorded: for each version, one frame of each shape, the shortest first.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ FOLDER: Final = Path(__file__).with_name("corpus")
 LONGEST_BYTES: Final = 600
 FRAMES_OF_A_VERSION: Final = 8
 GENERATED: Final = 4
-"""Frames of each version that nobody recorded."""
+"""Number of frames for each version that was not recorded."""
 
 Corpus = dict[tuple[int, int], list[bytes]]
 """Frames by API key and version."""
 
 
 def load() -> Corpus:
-    """At least one frame of every API and version that is served."""
+    """Returns at least one frame of every served API and version."""
     corpus = recorded()
     nowhere = Vocabulary(
         ["t"], {"t": bytes(range(16))}, [Group("g", [Member("m", 1)])], [Transactional("x", 1, 0)], [b""]
@@ -55,7 +56,7 @@ def recorded() -> Corpus:
 
 
 def add(frames: Iterable[bytes]) -> Corpus:
-    """Returns the corpus with these frames, as few as have all shapes."""
+    """Returns the corpus with these frames: as few as have all shapes."""
     chosen: Corpus = defaultdict(list)
     shapes: dict[tuple[int, int], set[str]] = defaultdict(set)
     for data in sorted(
@@ -74,7 +75,7 @@ def add(frames: Iterable[bytes]) -> Corpus:
 
 
 def shape(value: Any, version: int) -> str:
-    """Returns the shape of a request, whatever its values: which fields are null or empty, and how many items."""
+    """Returns the shape of a request, whatever its values: which fields are null or empty, and the number of items."""
     if isinstance(value, list):
         return f"[{min(len(value), 2)}{shape(value[0], version) if value else ''}]"
     if hasattr(value, "__wire__"):

@@ -1,4 +1,4 @@
-"""The results of random requests: a row for each API and version, and each kind of difference once."""
+"""Counts the results of random requests: a row for each API and version, and each kind of difference once."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ SHOWN: Final = 900
 
 
 class Counts:
-    """Of each API and version: how often it was asked, answered alike, otherwise as is meant, otherwise. Episodes that
-    run side by side share it."""
+    """For each API and version: the number of requests, of equal answers, of allowed differences, and of other
+    differences. Episodes that run side by side share it."""
 
     def __init__(self, examples: int = 0) -> None:
         self.examples = examples
-        """How many of each kind that is meant are printed."""
+        """Number of printed examples of each allowed kind."""
 
         self.rows: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
         self.reasons: Counter[str] = Counter()
-        """Why answers differ that are meant to, by the first of their differences."""
+        """The reasons of answers with allowed differences, by the first difference."""
 
         self.differences: dict[str, str] = {}
-        """The first of each kind, and the request that shows it."""
+        """The first difference of each kind, and the request that shows it."""
 
         self._lock = Lock()
 
@@ -35,7 +35,7 @@ class Counts:
             self.rows[name, version]["requests"] += 1
 
     def explain(self, one: Difference, why: str, where: str) -> None:
-        """Counts a difference that is meant, and prints the first ones if that is wanted."""
+        """Counts an allowed difference, and prints the first ones if requested."""
         key = f"{type(one.request).__name__.removesuffix('Request')}: {why}"
         with self._lock:
             self.reasons[key] += 1
@@ -47,7 +47,7 @@ class Counts:
             )
 
     def note(self, one: Difference, where: str) -> bool:
-        """Prints a difference of a kind that has not been printed yet; whether it has not been."""
+        """Prints a difference of a new kind; returns True if the kind is new."""
         key = kind_of(one)
         with self._lock:
             if key in self.differences:
@@ -82,7 +82,7 @@ class Counts:
 
 
 def kind_of(one: Difference) -> str:
-    """Returns the kind of a difference, wherever in the answer it stands: Apache Kafka's value, then Odradek's."""
+    """Returns the kind of a difference, wherever it is in the answer: Apache Kafka's value, then Odradek's."""
     path = re.sub(r"\[\d+\]", "[]", one.path)
     return f"{type(one.request).__name__} {path}: {short(one.theirs)} | {short(one.ours)}"
 

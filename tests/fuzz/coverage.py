@@ -1,4 +1,4 @@
-"""Which branches of the handlers a run has taken: coverage.py over the broker's own process."""
+"""Measures which branches of the handlers a run has executed: coverage.py in the broker's process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MEASURED: Final = ("programs", "broker", "coordinator", "storage", "protocol")
 
 
 class Coverage:
-    """Collects what brokers run into one folder."""
+    """Collects the measurements of brokers in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "coverage"

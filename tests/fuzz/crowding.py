@@ -1,9 +1,9 @@
 """Measures how long one client's large request makes another client wait: `python -m tests.fuzz.crowding`.
 
-Each array of each API's requests has as many entries as are asked for. Other clients ask for ApiVersions over and over;
-the longest wait for an answer while the large request is at work is its row in the table. Where the controller has a
-process of its own, a request goes to a broker, which may forward it, while others ask the controller and another
-broker; or it goes to the controller.
+Each array of each API's requests gets this number of entries. Other clients send ApiVersions repeatedly; their longest
+wait during the large request is its row in the table. If the controller is a separate process, the request goes to a
+broker, which may forward it, while others send requests to the controller and to another broker; or it goes to the
+controller.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.interop.own_quorum import OwnQuorum
 from tests.wire import WireClient, request_frame
 
 RIGHTS: Final = {"with": "User:ANONYMOUS", "without": "User:nobody"}
-"""The superusers of a broker whose client has all rights, and of a broker whose client has none."""
+"""The super users of a broker whose client has all permissions, and of a broker whose client has none."""
 
 ANSWER_TIMEOUT_S: Final = 120
 PAUSE_S: Final = 0.002
@@ -38,7 +38,7 @@ PAUSE_S: Final = 0.002
 
 
 class Place(NamedTuple):
-    """Where large requests go, and where other clients wait meanwhile."""
+    """The server for large requests, and the servers for the other clients."""
 
     apis: Apis
     asked: str
@@ -59,7 +59,7 @@ class Wait(NamedTuple):
 
 
 class Other:
-    """The other client, in a thread of its own."""
+    """The other client, in its own thread."""
 
     def __init__(self, bootstrap: str) -> None:
         self._client = WireClient(bootstrap, ANSWER_TIMEOUT_S)
@@ -119,7 +119,7 @@ def requests(apis: Apis, only: set[str], *, all_versions: bool) -> Iterator[Many
 
 @contextmanager
 def one_node(data: Path, rights: str) -> Iterator[Place]:
-    """Starts a broker that is its own controller, and has a topic."""
+    """Starts a broker that is its own controller, with a topic."""
     broker = Odradek(data, {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": RIGHTS["with"]})
     try:
         broker.start()
@@ -133,7 +133,7 @@ def one_node(data: Path, rights: str) -> Iterator[Place]:
 
 @contextmanager
 def two_brokers(data: Path, rights: str) -> Iterator[Place]:
-    """Starts a controller and two brokers, which all have the same rights; the first broker is asked."""
+    """Starts a controller and two brokers, which all grant the same permissions; the first broker gets the requests."""
     authorizer = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": RIGHTS[rights]}
     data.mkdir()
     quorum = OwnQuorum(data, authorizer__class__name=STANDARD_AUTHORIZER, super__users=RIGHTS[rights])
@@ -150,14 +150,14 @@ def two_brokers(data: Path, rights: str) -> Iterator[Place]:
 
 @contextmanager
 def controller(data: Path, rights: str) -> Iterator[Place]:
-    """Starts the same processes; the controller is asked."""
+    """Starts the same processes; the controller gets the requests."""
     with two_brokers(data, rights) as place:
         address, _ = place.others
         yield Place(CONTROLLER_APIS, address, place.others, place.topic_id)
 
 
 PLACES: Final = {"node": one_node, "brokers": two_brokers, "controller": controller}
-"""One node; a broker that forwards to a controller with a process of its own; that controller."""
+"""A single node; a broker that forwards to a separate controller; that controller."""
 
 
 def created(bootstrap: str) -> bytes:
@@ -170,7 +170,7 @@ def created(bootstrap: str) -> bytes:
 
 
 def measured(place: Place, many: Many, count: int, rights: str) -> Wait:
-    """Returns the longest wait of another client while this request is at work."""
+    """Returns the longest wait of another client during this request."""
     frame = request_frame(many.build(count, place.topic_id), many.version)
     client, others = WireClient(place.asked, ANSWER_TIMEOUT_S), [Other(bootstrap) for bootstrap in place.others]
     began = time.monotonic()

@@ -1,8 +1,8 @@
-"""Asks Odradek and Apache Kafka the same random requests, and holds their answers and their worlds together.
+"""Sends Odradek and Apache Kafka the same random requests, and compares their answers and states.
 
-`python -m tests.fuzz.differential --requests 100000`, or `make fuzz-differential`. An episode is a world set up alike
-in both and some hundred requests, all from its seed; it ends with questions about what has become of the world. Several
-episodes go on side by side, each in a lane of its own: no two of them name the same things.
+`python -m tests.fuzz.differential --requests 100000`, or `make fuzz-differential`. An episode creates the same world on
+both, and sends a few hundred requests, all from its seed; at its end the worlds are compared. Several episodes run side
+by side, each in a lane: no two lanes use the same names.
 """
 
 from __future__ import annotations
@@ -55,29 +55,29 @@ PROPERTIES: Final = {
     "offsets.retention.check.interval.ms": NEVER_MS,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": NEVER_MS,
 }
-"""Options without what time decides: sessions and locks that end, assignments that are not made again within a second,
-logs that are compacted or cut now and then, offsets and transactions that run out."""
+"""Options that exclude effects of time: expiring sessions and locks, delayed assignments, periodic compaction and
+retention, expiring offsets and transactions."""
 
 EPISODE: Final = 150
-"""Requests to one world."""
+"""Number of requests to one world."""
 
 LANES: Final = 12
-"""Episodes side by side: an answer that does not come, or a deadline, keeps only its own lane waiting."""
+"""Number of episodes side by side: a missing answer, or a deadline, delays only its own lane."""
 
 PATIENCE_S: Final = 60
-"""How long worlds may take to be set up, on machines that have other things to do."""
+"""Timeout for creating worlds, on busy machines."""
 
 BROKERS_LAST: Final = 10_000
-"""Requests to one pair of brokers: what episodes have made stays, and would slow those that come later down."""
+"""Number of requests to one pair of brokers: the data of earlier episodes stays, and would slow later ones down."""
 
 METADATA_TOO_LARGE: Final = 12
 UNKNOWN_MEMBER_ID: Final = 25
 REDUCTIONS: Final = itertools.count(1_000_000_000)
-"""Worlds in which requests are made smaller have their names from here."""
+"""The number from which worlds are named in which requests are reduced."""
 
 
 class Fuzz:
-    """Episodes over a pair of brokers, one after the other."""
+    """Runs episodes with a pair of brokers, one after the other."""
 
     def __init__(self, twins: Twins, served: dict[int, range], counts: Counts, *, reduces: bool = False) -> None:
         self.twins = twins
@@ -86,7 +86,7 @@ class Fuzz:
         self.requests = list(requests_of(served, [api.request for api in APIS]))
 
     def episode(self, seed: int, most: int = EPISODE) -> None:
-        """One world, its requests, and what became of it; ends early where the worlds have come apart."""
+        """Runs one world, its requests, and the final comparison; ends early if the worlds differ."""
         self.twins.begin(f"d{seed}")
         rng = random.Random(seed)
         try:
@@ -101,7 +101,7 @@ class Fuzz:
             self.clean()
 
     def one(self, cls: type, version: int, seed: int, number: int) -> bool:
-        """Asks one request; whether both worlds are still alike."""
+        """Sends one request; returns True if both worlds are still equal."""
         answers = self.twins.ask(cls, version, f"{seed}/{number}")
         if answers is None:
             return True
@@ -112,7 +112,8 @@ class Fuzz:
         return outcome != "different" and not comes_apart(answers)
 
     def reduce(self, cls: type, version: int, seed: str, answers: Answers) -> None:
-        """Prints the smallest request that shows the same, or that it takes what came before."""
+        """Prints the smallest request that shows the same difference, or that the difference depends on earlier
+        requests."""
         kinds = {kind_of(one) for one in strange(answers)}
         least = reduced(
             self.twins, cls, version, seed,
@@ -122,7 +123,7 @@ class Fuzz:
         print(f"{' | '.join(kinds)[:SHOWN]}\n    least: {reduction}", flush=True)
 
     def judge(self, answers: Answers, where: str) -> tuple[str, bool]:
-        """Returns the kind of the answers, and whether one of their differences is of a new kind."""
+        """Returns the kind of the answers, and True if one of their differences is of a new kind."""
         all_differences, unexplained = differences(answers), strange(answers)
         outcome = "different" if unexplained else "meant" if all_differences else "alike"
         self.counts.add(type(answers.request).__name__, answers.version, outcome)
@@ -144,13 +145,13 @@ def differences(answers: Answers) -> list[Difference]:
 
 
 def strange(answers: Answers) -> list[Difference]:
-    """The differences that nothing explains."""
+    """Returns the differences without an explanation."""
     return [one for one in differences(answers) if reason(one, answers) is None]
 
 
 def comes_apart(answers: Answers) -> bool:
-    """Whether worlds may differ behind answers to a request that changes something: they are otherwise in more than
-    their texts, a connection has ended and its sessions with it, or one broker has a group that the other has not."""
+    """True if the worlds may differ after answers to a request that changes something: more than the messages differ, a
+    connection has ended with its sessions, or only one broker has a group."""
     if type(answers.request).__name__ in ASIDE:
         return False
     if any(answer in (CLOSED, NO_ANSWER) for answer in (answers.ours, answers.theirs)):
@@ -166,8 +167,8 @@ def comes_apart(answers: Answers) -> bool:
 
 
 def forgets_a_group(answers: Answers) -> bool:
-    """Whether it may be a classic member that joins an empty consumer group, and is not known: Apache Kafka then has
-    forgotten the group and its offsets, until it reads its log again."""
+    """True if the request may be a classic member that joins an empty consumer group and is unknown: Apache Kafka then
+    forgets the group and its offsets until it reads its log again."""
     request = answers.request
     if not isinstance(request, JoinGroupRequest) or not request.member_id:
         return False
@@ -181,14 +182,14 @@ def remove_topics(peer: Peer) -> None:
 
 
 class BrokerPair(NamedTuple):
-    """Odradek and Apache Kafka, and what both serve."""
+    """Odradek and Apache Kafka, and the APIs that both serve."""
 
     odradek: Peer
     apache: Peer
     served: dict[int, range]
 
     def twins(self, lane: int) -> Twins:
-        """The two, over connections of their own."""
+        """Returns both brokers, with new connections."""
         ours, theirs = (Peer(peer.name, f"{peer.host}:{peer.port}", peer.data) for peer in (self.odradek, self.apache))
         ours.patience_s = theirs.patience_s = PATIENCE_S
         return Twins(ours, theirs, lane)
@@ -197,7 +198,7 @@ class BrokerPair(NamedTuple):
 def side_by_side(
     pair: BrokerPair, counts: Counts, seeds: Iterator[int], is_over: Callable[[], bool], *, reduces: bool = False
 ) -> None:
-    """Episodes of the seeds, in as many lanes, until it is over. Each is a function of its seed."""
+    """Runs the episodes of the seeds, in the given number of lanes. Each episode is a function of its seed."""
 
     def lane(number: int) -> None:
         fuzz = Fuzz(pair.twins(number), pair.served, counts, reduces=reduces)
@@ -253,7 +254,7 @@ def main() -> int:
 
 
 def run(options: argparse.Namespace, counts: Counts, began: float) -> None:
-    """Pairs of brokers one after the other, until all requests have been asked or the time is over."""
+    """Runs pairs of brokers one after the other, until all requests have been sent or the time is over."""
     seeds = itertools.count(options.seed)
 
     def is_over(most: int = options.requests) -> bool:

@@ -1,4 +1,4 @@
-"""Draws the fields of requests: by Kafka's name of a field what is usual there, now and then an extreme of its type."""
+"""Draws the fields of requests: usual values by Kafka's names of fields, and now and then an extreme of the type."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES: Final = frozenset({
     "name", "topic", "topic_name", "topic_names", "group_id", "group_ids", "groups", "groups_names", "transactional_id",
     "transactional_ids", "v3_and_below_transactional_id", "resource_name", "key", "coordinator_keys",
 })  # fmt: skip
-"""Fields that name what a broker keeps."""
+"""Fields that name objects of a broker."""
 
 HUGE_ARRAY, LARGE_ARRAY = 300, 20
 SUBSCRIPTION: Final = b"\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff"
@@ -81,7 +81,7 @@ class Draw:
         )
 
     def field(self, cls: type, field: Field, version: int) -> Any:
-        """Returns a value for a field, null where it may be and chance has it so."""
+        """Returns a random value for a field, sometimes null if the field allows it."""
         if version in field.wire.nullable and self.rng.random() < (0.4 if field.wire.default is None else 0.06):
             return None
         return self.value(cls, field.name, field.kind, version)
@@ -354,10 +354,10 @@ BY_PLACE: Final[Mapping[tuple[str, str], Callable[[Draw], Any]]] = {
 }
 
 CAPPED: Final = frozenset({"max_wait_ms", "rebalance_timeout_ms", "num_partitions", "count"})
-"""An extreme here makes a broker wait, or make thousands of files, for as long as it says: rarely drawn."""
+"""Fields whose extremes make a broker wait for that long, or create thousands of files: extremes are drawn rarely."""
 
 
 def versions_of(cls: type) -> range:
-    """Returns all versions of a request that there are."""
+    """Returns all versions of a request."""
     first, last = identity(cls).versions
     return range(first, last + 1)

@@ -1,6 +1,6 @@
-"""The ways in which a stranger tries to get in: exchanges of SASL, in frames or without, and handshakes of TLS.
+"""The exchanges with which an unauthenticated client tries to connect: SASL, in frames or without, and TLS handshakes.
 
-A script is a generator: it yields what is sent, and is given what was answered.
+A script is a generator: it yields the bytes to send, and receives the answers.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from protocol.sasl.scram_client import ScramClient
 from tests.broker.inprocess import decode_response, request_frame
 
 Steps: TypeAlias = Generator[bytes, bytes, None]
-"""Yields what is sent; is given what was answered."""
+"""Yields the bytes to send, and receives the answers."""
 
 Say: TypeAlias = Callable[[bytes], bytes]
-"""Makes a message of a mechanism what goes over the wire."""
+"""Converts a mechanism's message to the bytes on the wire."""
 
 Hear: TypeAlias = Callable[[bytes], bytes]
-"""Takes a mechanism's message out of an answer."""
+"""Extracts a mechanism's message from an answer."""
 
 Messages: TypeAlias = Callable[[random.Random, Say, Hear], Steps]
 Exchange: TypeAlias = Callable[[random.Random], Steps]
@@ -41,7 +41,7 @@ MOST_FLIGHTS: Final = 6
 
 
 def request_bytes(request: object, version: int) -> bytes:
-    """Returns a request with its size before it."""
+    """Returns a request with its size field."""
     return request_frame(request, version)
 
 
@@ -50,7 +50,7 @@ def in_frame(message: bytes) -> bytes:
 
 
 def out_of_frame(answer: bytes) -> bytes:
-    """The broker's message, or nothing where the answer is none."""
+    """Returns the broker's message; empty if the answer has none."""
     try:
         return decode_response(answer[4:], 36, AUTHENTICATE_VERSION, SaslAuthenticateResponse).auth_bytes
     except (ProtocolError, AssertionError, struct.error, *MALFORMED):
@@ -80,13 +80,13 @@ def scram(rng: random.Random, say: Say, hear: Hear) -> Steps:
 
 
 def token(rng: random.Random, say: Say, hear: Hear) -> Steps:
-    """A token as OAUTHBEARER has it (RFC 7628), to whichever mechanism was chosen."""
+    """Sends a token in OAUTHBEARER's format (RFC 7628), whatever mechanism was chosen."""
     parts = (rng.randbytes(rng.randrange(60)).hex() for _ in range(rng.choice((1, 2, 3, 3, 3, 4))))
     yield say(b"n,,\x01auth=Bearer " + ".".join(parts).encode() + b"\x01\x01")
 
 
 def handshake(mechanism: str, version: int, messages: Messages) -> Exchange:
-    """Returns an exchange with the handshake before it."""
+    """Returns an exchange after a SaslHandshake."""
 
     def begin(rng: random.Random) -> Steps:
         if rng.random() < 0.3:
@@ -98,15 +98,15 @@ def handshake(mechanism: str, version: int, messages: Messages) -> Exchange:
 
 
 class Script(NamedTuple):
-    """A way to get in."""
+    """A way to connect."""
 
     name: str
     exchange: Exchange | None
-    """The exchange of SASL; None where TLS is all."""
+    """The SASL exchange; None for TLS alone."""
     length: int
-    """Its steps, about."""
+    """The approximate number of steps."""
     proof: re.Pattern[bytes] | None = None
-    """The proof of who knows the password; None where nobody is let in."""
+    """The proof of the password; None if no client may be authenticated."""
     is_secured: bool = False
 
     def begin(self, rng: random.Random, context: ssl.SSLContext, *, has_sasl: bool) -> Steps:
@@ -117,7 +117,7 @@ class Script(NamedTuple):
         return self.exchange(rng)
 
     def proves(self, sent: bytes, meant: bytes) -> bool:
-        """True where the proof that was meant to be said has been said. In TLS nobody sees it."""
+        """True if the correct proof was sent. With TLS this can't be observed."""
         if self.is_secured:
             return True
         shown = None if self.proof is None else self.proof.search(meant)
@@ -125,7 +125,7 @@ class Script(NamedTuple):
 
 
 def tls(context: ssl.SSLContext, then: Steps | None) -> Steps:
-    """A handshake of TLS, and what is said behind it."""
+    """Yields a TLS handshake, and the bytes after it."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
     for _ in range(MOST_FLIGHTS):
@@ -148,7 +148,7 @@ def tls(context: ssl.SSLContext, then: Steps | None) -> Steps:
 
 
 def readable(client: ssl.SSLObject) -> bytes:
-    """Returns the bytes that have come by now."""
+    """Returns the bytes that have arrived by now."""
     try:
         return client.read(65_536)
     except ssl.SSLWantReadError:
@@ -165,11 +165,11 @@ SCRIPTS: Final = (
     Script("a token for PLAIN", handshake("PLAIN", 1, token), 2),
     Script("a token for SCRAM", handshake("SCRAM-SHA-512", 1, token), 2),
 )
-"""The scripts of listeners where nothing is encrypted."""
+"""The scripts of listeners without encryption."""
 
 TLS_SCRIPTS: Final = (
     Script("TLS", None, 2, is_secured=True),
     Script("PLAIN in TLS", handshake("PLAIN", 1, plain), 4, is_secured=True),
     Script("SCRAM in TLS", handshake("SCRAM-SHA-256", 1, scram), 5, is_secured=True),
 )
-"""The scripts of listeners where everything is."""
+"""The scripts of listeners with encryption."""

@@ -1,5 +1,5 @@
-"""Requests over which Apache Kafka fails: it answers with an error that it did not foresee (UNKNOWN_SERVER_ERROR), for
-all of a request or for the part at fault. Here each has its sensible answer."""
+"""Requests on which Apache Kafka fails with an unexpected error (UNKNOWN_SERVER_ERROR), for the whole request or a part
+of it. Odradek gives each a sensible answer."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Failure(NamedTuple):
 
     reason: str
     is_over: Callable[[Answers], bool]
-    """Whether it fails over a request."""
+    """Returns True if it fails on a request."""
 
 
 def failure_over(answers: Answers) -> str | None:
-    """Why Apache Kafka fails over a request, if it is known to."""
+    """Returns the reason why Apache Kafka fails on a request, if that is known."""
     failures = FAILURES.get(type(answers.request).__name__, ())
     return next((one.reason for one in failures if one.is_over(answers)), None)
 
@@ -49,7 +49,7 @@ def has_a_negative_size(answers: Answers) -> bool:
 
 
 def has_no_id_beside_others(answers: Answers) -> bool:
-    """It gathers partitions by topic: one without an id by its name, which it has not either."""
+    """It groups partitions by topic: a partition without an id by its name, which it also lacks."""
     partitions = [topic.topic_id for topic in answers.request.topics for _ in topic.partitions]
     return answers.version >= FIRST_TOPIC_ID_VERSION and NO_UUID in partitions and len(partitions) > 1
 
@@ -71,7 +71,7 @@ def names_no_topic(answers: Answers) -> bool:
 
 
 def describes_what_is_not(answers: Answers) -> bool:
-    """A group without a name, a topic without partitions, or a partition below 0."""
+    """A group without a name, a topic without partitions, or a negative partition."""
     return any(
         not group.group_id or any(not topic.partitions or min(topic.partitions) < 0 for topic in group.topics or ())
         for group in answers.request.groups
@@ -79,8 +79,8 @@ def describes_what_is_not(answers: Answers) -> bool:
 
 
 def has_an_odd_batch(answers: Answers) -> bool:
-    """One that ends before its header does or beyond an int32; up to zstd's version, one of a codec that there is not:
-    it looks at them before it looks for their partitions."""
+    """A batch that ends before its header does, or beyond an int32, and, up to zstd's version, a batch with an unknown
+    codec: Kafka checks the batches before it looks up their partitions."""
     return any(is_odd(bytes(records), answers.version) for records in records_of(answers.request))
 
 
@@ -103,7 +103,7 @@ def names_an_unknown_id(answers: Answers) -> bool:
 
 
 def is_of_a_group_without_a_name(answers: Answers) -> bool:
-    """It opens a session first."""
+    """Kafka opens a session first."""
     return not answers.request.group_id
 
 
@@ -112,14 +112,14 @@ def alters_what_is_not(answers: Answers) -> bool:
 
 
 def commits_more_than_a_batch(answers: Answers) -> bool:
-    """Each partition is a record of its own, with the names of its group and topic: all are one batch."""
+    """Each partition is a separate record, with the names of its group and topic: all are one batch."""
     request = answers.request
     names = (len(request.group_id) + len(topic.name) for topic in request.topics for _ in topic.partitions)
     return sum(names) > GREATEST_BATCH
 
 
 def names_a_strategy_twice(answers: Answers) -> bool:
-    """Where it never answers in other states of the group."""
+    """In other states of the group it never answers."""
     return has_a_doubled_strategy(answers.request)
 
 

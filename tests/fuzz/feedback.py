@@ -1,4 +1,4 @@
-"""Takes from answers what the next requests can name: sessions, member ids and epochs."""
+"""Learns names for the next requests from answers: sessions, member ids and epochs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tests.fuzz.vocabulary import Group, Member, Vocabulary
 
 MOST_SESSIONS, MOST_MEMBERS = 8, 4
 KEPT = 1
-"""Sessions and members that the world began with stay."""
+"""Number of sessions and members that are kept from the start of the world."""
 
 
 def learn(vocabulary: Vocabulary, request: Any, answer: Any) -> None:
-    """Takes into the vocabulary what the answer gave out. Two brokers that answer alike teach alike."""
+    """Adds the names in the answer to the vocabulary. Equal answers of two brokers have equal effects."""
     rule = RULES.get(type(request).__name__)
     if rule is not None and answer is not None:
         rule(vocabulary, request, answer)

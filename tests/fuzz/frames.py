@@ -1,4 +1,4 @@
-"""Request frames: a header and a body, without the length that goes before them on the wire."""
+"""Request frames: a header and a body, without the size field."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class Head(NamedTuple):
 
 
 def frame(request: object, version: int, correlation_id: int = 0) -> bytes:
-    """Returns a request as a client sends it; struct.error where a string is longer than its version can tell."""
+    """Returns a request as a client sends it. Raises struct.error if a string is too long for the version."""
     message = identity(type(request))
     head = HEADER.pack(message.key, version, correlation_id, len(CLIENT_ID)) + CLIENT_ID
     return encode(request, version, head + (b"\0" if version in message.flexible else b""))
 
 
 def head_of(data: bytes) -> Head | None:
-    """Returns the header of a frame; None where there is not as much."""
+    """Returns the header of a frame; None if the frame is too short."""
     return Head(*HEADER.unpack_from(data)[:3]) if len(data) >= HEADER.size else None
 
 
 def request_of(data: bytes) -> tuple[Any, int] | None:
-    """Returns the request in a frame and its version; None where a broker could not read it either."""
+    """Returns the request in a frame and its version; None if a broker couldn't parse it either."""
     head = head_of(data)
     api = None if head is None else served().get(head.key)
     if head is None or api is None or head.version not in api.versions:
@@ -54,7 +54,7 @@ def request_of(data: bytes) -> tuple[Any, int] | None:
 
 
 def with_correlation_id(data: bytes, correlation_id: int) -> bytes:
-    """Returns the same frame, whose answer can be told from others."""
+    """Returns the frame with another correlation id, by which its answer can be identified."""
     return data if len(data) < 8 else b"".join((data[:4], struct.pack(">i", correlation_id), data[8:]))
 
 

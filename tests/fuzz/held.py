@@ -1,6 +1,7 @@
-"""Runs a broker on a loop that tells who held it: `python -m tests.fuzz.held run …`, as `odradek run …`.
+"""Runs a broker on an event loop that reports long callbacks: `python -m tests.fuzz.held run …`, like `odradek run …`.
 
-A callback that takes long on the processor, whatever else the machine does, is an error line with its client's address.
+A callback that takes long on the processor, independent of other work of the machine, is logged as an error with its
+client's address.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ collections: Final = Collections()
 
 
 def timed(handle: Any) -> None:
-    """Runs a callback of the loop, by the thread's own time."""
+    """Runs a callback of the loop, and measures the thread's own time."""
     began, collections.took_s = time.thread_time(), 0.0
     _run(handle)
     held_ms = (time.thread_time() - began) * 1000
@@ -53,7 +54,7 @@ def timed(handle: Any) -> None:
 
 
 def peer_of(handle: Any) -> str:
-    """The client whose bytes were read, if it was that."""
+    """Returns the client whose bytes the callback read, if it was a read."""
     transport = getattr(handle._callback, "__self__", None) if handle._callback else None
     address = transport.get_extra_info("peername") if isinstance(transport, asyncio.BaseTransport) else None
     return "unknown" if not address else f"{address[0]}:{address[1]}"

@@ -1,4 +1,4 @@
-"""Record batches: good ones of every codec, and such as lie, with the right CRC or without."""
+"""Record batches: valid batches of every codec, and batches with invalid contents, with a valid CRC or without."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def records(count: int, key: bytes | None = b"k") -> list[Record]:
 
 
 def batches(transactionals: list[Transactional]) -> list[bytes]:
-    """Always as many, in the same order, whatever the producers' ids."""
+    """Returns the same number of batches, in the same order, for any producer ids."""
     return [*good(), *of_producers(transactionals), *told_lies(), *noise()]
 
 
@@ -99,7 +99,7 @@ def noise() -> Iterator[bytes]:
 
 
 def sealed(whole: bytearray) -> bytes:
-    """With the length that it has, and the CRC of what it says."""
+    """Returns the batch with its real length, and the CRC of its content."""
     data = bytearray(whole)
     batch.seal(data, 0, len(data) - LOG_OVERHEAD)
     return bytes(data)

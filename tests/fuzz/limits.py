@@ -1,5 +1,4 @@
-"""The requests that fuzzing leaves out, because it would be right to obey: an administrator's orders to harm
-everybody."""
+"""The requests that fuzzing leaves out, because they may rightly harm every client: orders of an administrator."""
 
 from __future__ import annotations
 
@@ -12,20 +11,20 @@ from tests.fuzz.vocabulary import INTERNAL, Vocabulary
 
 MOST_PARTITIONS, TOO_MANY_PARTITIONS = 4, 20_000
 BROKER_WIDE: Final = (4, 8)
-"""Config resources: a broker, and its loggers."""
+"""Config resources of the broker: the broker itself, and its loggers."""
 
 NOBODYS: Final = ("", "1", "2")
 """Names of config resources that belong to no world."""
 
 
 def tame(request: Any, version: int, vocabulary: Vocabulary) -> bool:
-    """Makes a request harmless that would rightly harm those beside it; False where it must not be sent."""
+    """Changes a request that would rightly harm others to a harmless one; False if it must not be sent."""
     rule = RULES.get(type(request).__name__)
     return rule is None or rule(request, version, vocabulary)
 
 
 def spare_internal_topics(request: Any, version: int, vocabulary: Vocabulary) -> bool:
-    """Whoever deletes the offsets of all groups has done so."""
+    """Leaves internal topics out, because their deletion deletes the offsets of all groups."""
     topic_ids = set(vocabulary.topic_ids.values())
     for topic in request.topics or ():
         if topic.name in INTERNAL:
@@ -37,14 +36,14 @@ def spare_internal_topics(request: Any, version: int, vocabulary: Vocabulary) ->
 
 
 def only_try(request: Any, version: int, vocabulary: Vocabulary) -> bool:
-    """Configs that everybody lives under, or internal topics do, are checked and not set."""
+    """Makes changes of shared configs, or of internal topics' configs, validate only."""
     if any(one.resource_type in BROKER_WIDE or one.resource_name in (*INTERNAL, *NOBODYS) for one in request.resources):
         request.validate_only = True
     return True
 
 
 def only_own_quotas(request: Any, version: int, vocabulary: Vocabulary) -> bool:
-    """Quotas that others come under, or that have them wait, are checked and not set."""
+    """Makes changes of quotas that apply to others, or throttle them, validate only."""
     names = [part.entity_name for entry in request.entries for part in entry.entity]
     kinds = {part.entity_type for entry in request.entries for part in entry.entity}
     if kinds != {"client-id"} or not all(names):
@@ -53,13 +52,13 @@ def only_own_quotas(request: Any, version: int, vocabulary: Vocabulary) -> bool:
 
 
 def no_downgrade(request: Any, version: int, vocabulary: Vocabulary) -> bool:
-    """True unless the request turns a feature off, which takes its groups with it."""
+    """True unless the request turns a feature off, which removes its groups."""
     request.validate_only = True
     return version >= 1
 
 
 def few_partitions(request: Any, version: int, vocabulary: Vocabulary) -> bool:
-    """Thousands of partitions are made if somebody wants them: it only takes long. Too many are refused."""
+    """Limits the number of partitions: thousands may be created, which takes long; more are rejected."""
     for topic in request.topics:
         if MOST_PARTITIONS < topic.num_partitions < TOO_MANY_PARTITIONS:
             topic.num_partitions = MOST_PARTITIONS
@@ -67,7 +66,7 @@ def few_partitions(request: Any, version: int, vocabulary: Vocabulary) -> bool:
 
 
 def few_more_partitions(request: Any, version: int, vocabulary: Vocabulary) -> bool:
-    """Those of internal topics would be there for all."""
+    """Leaves internal topics out, because their new partitions would affect all clients."""
     for topic in request.topics:
         if topic.name in INTERNAL:
             topic.name = "nowhere"
@@ -77,8 +76,7 @@ def few_more_partitions(request: Any, version: int, vocabulary: Vocabulary) -> b
 
 
 def markers_of_our_own(request: Any, version: int, vocabulary: Vocabulary) -> bool:
-    """True for markers of our own producers: a marker of a producer that lives beside would end that one's
-    transaction."""
+    """True for markers of our own producers: a marker of another client's producer would end its transaction."""
     ours = {one.producer_id for one in vocabulary.transactionals}
     return all(marker.producer_id in ours for marker in request.markers)
 
@@ -100,6 +98,6 @@ RULES: Final[Mapping[str, Rule]] = {
     "UnregisterBrokerRequest": not_this_broker,
 }
 KEYS: Final = frozenset(int(api.key) for api in APIS if api.request.__name__ in RULES)
-"""The APIs whose garbled frames are looked into."""
+"""The APIs whose garbled frames are parsed and checked."""
 
 assert ApiKey.DELETE_TOPICS in KEYS

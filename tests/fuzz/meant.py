@@ -1,4 +1,4 @@
-"""The differences from Apache Kafka that are meant, beyond those of the conformance tests, each with its reason."""
+"""The allowed differences from Apache Kafka beyond those of the conformance tests, each with its reason."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TIMED_OUT: Final = 7
 AT_ONCE_MS: Final = 1000
 LOGGER: Final = 6
 MOST_OPTIONS_OF_OTHERS: Final = 100
-"""Only brokers have more."""
+"""Maximum number of options of any resource other than a broker."""
 
 CORRUPT_MESSAGE: Final = 2
 INVALID_RECORD: Final = 87
@@ -64,7 +64,7 @@ NAMING: Final = (
     "name", "topic", "topic_name", "topic_id", "group_id", "transactional_id", "resource_type", "resource_name",
     "partition_index", "partition", "index", "producer_id", "first_offset", "path", "feature",
 )  # fmt: skip
-"""Fields by which a request names what it is about."""
+"""Fields with which a request names its subject."""
 
 MERGED: Final = "what a request names twice, or without a part, is answered once, twice or not at all"
 
@@ -136,19 +136,19 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
 
 
 def without_epochs(message: str | None) -> str:
-    """A message without its epochs."""
+    """Returns a message without its epochs."""
     return re.sub(r"\(\d+\)", "(epoch)", message or "")
 
 
 def both_have_alike(ours: Any, theirs: Any) -> bool:
-    """Whether the options of a broker that both have are the same, but for those that cannot be."""
+    """True if the options that both brokers have are equal, except for those that must differ."""
     our_options, their_options = ({row["name"]: row for row in rows} for rows in (ours, theirs))
     shared = (our_options.keys() & their_options.keys()) - OPTIONS_OF_ITS_OWN.keys()
     return len(shared) > MOST_OPTIONS_OF_OTHERS and all(our_options[name] == their_options[name] for name in shared)
 
 
 def reason(difference: Difference, answers: Answers) -> str | None:
-    """Why a difference is meant, or all of the answers that it is in; None where nothing is known of it."""
+    """Returns the reason why a difference, or its whole answer, is allowed; None for an unknown difference."""
     meant_reason = next((one.reason for one in (*MEANT, *MEANT_HERE) if one.covers(difference)), None)
     if meant_reason is not None:
         return meant_reason
@@ -199,7 +199,7 @@ def changes_the_quorums_version(answers: Answers) -> bool:
 
 
 def loses_records(answers: Answers) -> bool:
-    """Whether it is a Produce that names a partition twice."""
+    """True for a Produce that names a partition twice."""
     return isinstance(answers.request, ProduceRequest) and names_a_partition_twice(answers.request)
 
 
@@ -224,7 +224,7 @@ def passes_over_the_last(answers: Answers) -> bool:
 
 
 def fails_as_a_whole(answers: Answers) -> bool:
-    """Whether it is a Produce for several partitions, of which Apache Kafka has answered all as the worst."""
+    """True for a Produce for several partitions, all of which Apache Kafka has answered with the worst error."""
     if not isinstance(answers.request, ProduceRequest):
         return False
     codes = list(error_codes(answers.theirs))
@@ -232,14 +232,14 @@ def fails_as_a_whole(answers: Answers) -> bool:
 
 
 def is_of_another_epoch(answers: Answers) -> bool:
-    """Whether it is a heartbeat of a share group's member, whose epochs are not the same in both."""
+    """True for a heartbeat of a share group's member, whose epochs differ between the brokers."""
     if not isinstance(answers.request, ShareGroupHeartbeatRequest):
         return False
     return {*error_codes(answers.ours), *error_codes(answers.theirs)} == {0, FENCED_MEMBER_EPOCH}
 
 
 def has_failed(answer: Any) -> bool:
-    """True for an answer with an error that its broker did not foresee."""
+    """True for an answer with an unexpected error of its broker."""
     return UNKNOWN_SERVER_ERROR in error_codes(answer)
 
 
@@ -255,12 +255,12 @@ OF_ANSWERS: Final[tuple[tuple[str, Callable[[Answers], bool]], ...]] = (
     (SHARE_GROUP_WITHOUT_NAME[0].reason, is_of_a_share_group_without_name),
     (MERGED, is_merged),
 )
-"""Reasons for all differences of two answers, and when they hold."""
+"""Reasons for all differences of two answers, with their conditions."""
 
 
 def merged(value: Any) -> Any:
-    """An answer as a map has it: what a request names twice is there once, a topic without partitions is not. Apache
-    Kafka gathers some requests in maps and walks through others; which one it does is no promise to anybody."""
+    """Returns an answer in the form of a map: duplicate entries once, without topics that have no partitions. Apache
+    Kafka collects some requests in maps, and iterates over others; this choice is no guarantee."""
     if isinstance(value, dict):
         return {name: merged(item) for name, item in value.items() if not name.endswith("error_message")}
     if not isinstance(value, list) or not value or not isinstance(value[0], dict):
@@ -280,7 +280,8 @@ def merged(value: Any) -> Any:
 
 
 def unread(value: Any) -> Any:
-    """An answer of Apache Kafka with the error that records have here over which it fails (POISONED)."""
+    """Returns an answer of Apache Kafka with the error that Odradek returns for records on which Kafka fails
+    (POISONED)."""
     if isinstance(value, list):
         return [unread(item) for item in value]
     if not isinstance(value, dict):
@@ -292,7 +293,7 @@ def unread(value: Any) -> Any:
 
 
 def is_doubled(value: Any) -> bool:
-    """Whether a request names something twice, or a topic without partitions."""
+    """True if a request names something twice, or a topic without partitions."""
     if isinstance(value, list):
         if value and not hasattr(value[0], "__wire__"):
             return len(value) > len(set(value))

@@ -1,4 +1,4 @@
-"""Mutations of frames: fields of a request changed by the schema, and bytes changed by chance."""
+"""Mutations of frames: fields of a request changed by the schema, and bytes changed at random."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ RENAMED: Final = frozenset({
     "producer_epoch", "transactional_ids", "v3_and_below_producer_id", "v3_and_below_producer_epoch", "records",
     "v3_and_below_transactional_id", "coordinator_keys", "session_id", "resource_name",
 })  # fmt: skip
-"""The fields by which a recorded request names things of a world that is no more."""
+"""The fields with which a recorded request names objects of an earlier world."""
 
 
 def settle(request: Any, version: int, draw: Draw) -> None:
-    """Makes a recorded request speak of the world that there is."""
+    """Makes a recorded request name objects of the present world."""
     for owner, field in places(request, version):
         is_topic = field.name == "name" and "opic" in type(owner).__name__
         is_group = field.name == "groups" and field.kind.items is not None and field.kind.items.name == "string"
@@ -36,7 +36,7 @@ def settle(request: Any, version: int, draw: Draw) -> None:
 
 
 def change(request: Any, version: int, draw: Draw) -> None:
-    """Changes a few fields: another value, an extreme, null, nothing, more of the same, the same crossed."""
+    """Changes a few fields: to another value, an extreme, null or empty; repeats or swaps entries."""
     for _ in range(draw.rng.randint(1, MOST_CHANGES)):
         all_places = places(request, version)
         if not all_places:
@@ -52,7 +52,7 @@ def change(request: Any, version: int, draw: Draw) -> None:
 
 
 def places(value: Any, version: int) -> list[tuple[Any, Field]]:
-    """Returns every field of a request and of what is in it, with the object that has it."""
+    """Returns every field of a request and of its parts, with the object that has it."""
     fields: list[tuple[Any, Field]] = []
     for field in fields_of(type(value)):
         if version not in field.wire.versions:
@@ -108,7 +108,7 @@ def double(rng: random.Random, data: bytearray) -> None:
 
 
 def length(rng: random.Random, data: bytearray) -> None:
-    """A length or count of two or four bytes that says something else."""
+    """Changes a length or count of two or four bytes."""
     layout = rng.choice((">h", ">i"))
     if len(data) > 14:
         at = rng.randrange(8, len(data) - 4)
@@ -116,7 +116,7 @@ def length(rng: random.Random, data: bytearray) -> None:
 
 
 def long_varint(rng: random.Random, data: bytearray) -> None:
-    """A compact length written longer than it has to be, or without an end."""
+    """Encodes a compact length in more bytes than needed, or without an end."""
     at = rng.randrange(len(data))
     byte = data[at]
     data[at : at + 1] = rng.choice((
@@ -128,7 +128,7 @@ OF_BYTES: Final = (flip, flip, overwrite, overwrite, cut, cut_out, insert, doubl
 
 
 def garble(rng: random.Random, data: bytes) -> bytes:
-    """Returns the frame with some of its bytes changed, mostly behind what says which request it is."""
+    """Returns the frame with some changed bytes, mostly after the fields that identify the request."""
     head, body = data[:8], bytearray(data[8:])
     if rng.random() < 0.03:
         head, body = b"", bytearray(data)

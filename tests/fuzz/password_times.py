@@ -1,9 +1,10 @@
-"""Whether the time of an answer tells anything of a password: `python -m tests.fuzz.password_times --rounds 2000`.
+"""Measures whether the time of an answer reveals something about a password: `python -m tests.fuzz.password_times
+--rounds 2000`.
 
-Right passwords, wrong ones, and users that do not exist take turns at a broker in this process, and the time is taken
-from the last message to its answer, for both messages of SCRAM. It is reported, not asserted: a machine has other
-things to do. Where a wrong password and an unknown user differ by less than the spread of either, nobody learns who
-there is.
+Valid passwords, invalid passwords and unknown users take turns on a broker in this process. The time is measured from a
+client's last byte to the answer, for both messages of SCRAM. It is reported, not checked, because other work of the
+machine affects it. If an invalid password and an unknown user differ by less than the spread of either, a client can't
+learn which users exist.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ WHO: Final = {
 
 
 class Taken(NamedTuple):
-    """How long an answer took."""
+    """The duration of an answer."""
 
     message: str
     who: str
@@ -45,7 +46,7 @@ class Taken(NamedTuple):
 
 
 async def answered(visitor: Visitor, message: bytes) -> tuple[bytes, float]:
-    """Returns the answer to a message, and how many microseconds it took."""
+    """Returns the answer to a message, and its duration in microseconds."""
     before = time.perf_counter_ns()
     visitor.send(message)
     while not visitor.wire.sent and not visitor.wire.closing:  # noqa: ASYNC110 (the loop is the clock)
@@ -55,7 +56,7 @@ async def answered(visitor: Visitor, message: bytes) -> tuple[bytes, float]:
 
 
 async def log_in(broker: InProcess, mechanism: str, who: str, number: int) -> list[Taken]:
-    """Returns how long the answers took to one exchange."""
+    """Returns the durations of the answers in one exchange."""
     name, password = WHO[who]
     visitor = Visitor(broker, BARE, None)
     await answered(visitor, request_bytes(SaslHandshakeRequest(mechanism=mechanism), 1))
@@ -73,7 +74,7 @@ async def log_in(broker: InProcess, mechanism: str, who: str, number: int) -> li
 
 
 async def measured(rounds: int, folder: Path) -> list[Taken]:
-    """Returns the times of so many rounds, in each of which everybody has a turn, in an order that is drawn."""
+    """Returns the times of this number of rounds, in each of which all users have a turn, in random order."""
     rng, taken = random.Random(1), []
     async with InProcess(folder, OPTIONS) as broker:
         add_user(broker.server, "alice", "alice-secret")
@@ -85,7 +86,7 @@ async def measured(rounds: int, folder: Path) -> list[Taken]:
 
 
 def lines(taken: list[Taken]) -> Iterator[str]:
-    """Yields a line for each message and each who."""
+    """Yields a line for each message and each kind of user."""
     for message in dict.fromkeys(one.message for one in taken):
         for who in WHO:
             times = [one.us for one in taken if (one.message, one.who) == (message, who)]

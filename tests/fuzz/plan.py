@@ -1,4 +1,4 @@
-"""The plan of fuzzing: visits, each a connection with its frames and its way to deliver them, all from one seed."""
+"""The plan of fuzzing: visits, each a connection with its frames and its way to deliver them, from one seed."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from tests.fuzz.vocabulary import Focus, Vocabulary
 
 FRAMES_OF_A_VISIT: Final = (1, 4, 16, 40, 40)
 GARBLED_VISITS: Final = 0.6
-"""A garbled frame mostly costs the connection: it is the last of a short visit, lest nobody reads what follows it."""
+"""Share of visits that end with a garbled frame. Such a frame mostly closes the connection, so it is the last of a
+short visit."""
 
 FROM_CORPUS: Final = 0.5
 TRIES: Final = 5
 POOL: Final = 1024
-"""Frames that the visits of a pool are made of: to draw one takes as long as to answer it, so each comes up some four
-times, at other places and in other company, and garbled anew."""
+"""Number of frames in a pool from which visits are made. Drawing a frame takes as long as answering it, so each is used
+about four times, in other visits and garbled in other ways."""
 
 LARGE_POOL: Final = 128
 POOL_VISITS: Final = 512
 
 
 class Delivery(Enum):
-    """The way a visit delivers its frames, and treats the answers."""
+    """The way in which a visit delivers its frames, and reads the answers."""
 
     PIPELINED = "all at once, every answer read"
     ONE_BY_ONE = "each answered before the next"
@@ -68,7 +69,7 @@ class Visit(NamedTuple):
 
 
 class Plan:
-    """Makes the visits of a seed. The same vocabulary gives the same visit, whatever came before."""
+    """Makes the visits of a seed. The same vocabulary gives the same visit, independent of earlier visits."""
 
     def __init__(self, seed: int, corpus: Corpus, *, are_large: bool = False) -> None:
         """If the frames `are_large`, each visit has one, and a pool few."""
@@ -92,7 +93,7 @@ class Plan:
         return Visit(number, delivery, frames, rng)
 
     def behaved(self, number: int, vocabulary: Vocabulary) -> Visit:
-        """A visit of a client that behaves: recorded frames about the world that there is, with nothing changed."""
+        """Returns the visit of a well-behaved client: unchanged recorded frames about the present world."""
         rng = random.Random(f"{self.seed}/behaved/{number}")
         frames = [self.recorded(rng, vocabulary, position) for position in range(FRAMES_OF_A_VISIT[-1])]
         return Visit(number, Delivery.PIPELINED, frames, rng)
@@ -115,21 +116,21 @@ class Plan:
         return with_correlation_id(rng.choice(self.corpus[self.places[0]]), position)
 
     def turn_to(self, pool: int, vocabulary: Vocabulary) -> None:
-        """Frames of another pool, or about another world, are drawn anew."""
+        """Changes to another pool, or to another world: its frames are drawn again."""
         if self.pool_of != (pool, id(vocabulary)):
             self.pool_of = (pool, id(vocabulary))
             self.vocabulary = vocabulary  # its id is its own as long as it is here
             self.pools.clear()
 
     def pooled(self, position: int, vocabulary: Vocabulary) -> bytes | None:
-        """A frame of the pool, drawn when it is first needed."""
+        """Returns a frame of the pool, which is drawn when it is first needed."""
         if position not in self.pools:
             rng = random.Random(f"{self.seed}/{self.pool_of[0]}/{position}")
             self.pools[position] = self.try_frame(rng, vocabulary)
         return self.pools[position]
 
     def try_frame(self, rng: random.Random, vocabulary: Vocabulary) -> bytes | None:
-        """Returns a frame; None where it is not to be sent, or cannot be written."""
+        """Returns a frame; None if it must not be sent, or can't be encoded."""
         key, version = rng.choice(self.places)
         draw = Draw(rng, vocabulary)
         if rng.random() < FROM_CORPUS:

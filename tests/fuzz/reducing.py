@@ -1,4 +1,4 @@
-"""Makes a request that two brokers answer otherwise as small as it can be and still show the difference."""
+"""Makes a request that two brokers answer differently as small as possible, with the same difference."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Shows = Callable[[Answers], bool]
 
 
 def reduced(twins: Twins, cls: type, version: int, seed: str, shows: Shows, fresh: Callable[[], str]) -> Any:
-    """Returns the smallest request that still shows the difference in a new world, Odradek's; None where it takes what
-    came before it. `fresh` is the prefix of a world that nobody has had."""
+    """Returns the smallest request that still shows the difference in a new world of Odradek; None if it depends on
+    earlier requests. `fresh` is the prefix of an unused world."""
     steps: list[tuple[int, int]] = []
     last = tried(twins, cls, version, seed, steps, fresh())
     if last is None or not shows(last):
@@ -38,7 +38,8 @@ def reduced(twins: Twins, cls: type, version: int, seed: str, shows: Shows, fres
 def tried(
     twins: Twins, cls: type, version: int, seed: str, steps: list[tuple[int, int]], prefix: str
 ) -> Answers | None:
-    """Sends the request without what the steps leave out, in the world of the prefix, or in the one that there is."""
+    """Sends the request without the parts that the steps leave out, in the world of the prefix, or in the present
+    one."""
     if prefix:
         twins.begin(prefix)
     requests = [Draw(random.Random(seed), vocabulary).request(cls, version) for vocabulary in twins.vocabularies]
@@ -51,7 +52,7 @@ def tried(
 
 
 def lists(request: Any, version: int) -> list[list[Any]]:
-    """Returns the lists of a request, outer ones first."""
+    """Returns the lists of a request, outer lists first."""
     values = (getattr(owner, field.name) for owner, field in places(request, version))
     return [value for value in values if isinstance(value, list)]
 

@@ -1,4 +1,4 @@
-"""One run: a broker, its world, a well-behaved client beside it, and the visits of a seed; then what must be so."""
+"""One run: a broker, its world, a well-behaved client, and the visits of a seed; then the final checks."""
 
 from __future__ import annotations
 
@@ -46,14 +46,13 @@ RIGHTS_BY_ADDRESS: Final = {
 
 OWN_HOST: Final = "127.0.0.1"
 CHAPTER: Final = 5000
-"""Frames after which the log is looked into, and what fuzzing has taken from the world is put back."""
+"""Number of frames after which the log is checked, and the changes of fuzzing to the world are undone."""
 
 WARM_UP_S: Final = 4
 SETTLE_S: Final = 3
 BEHAVES_S: Final = 20
 MEMORY_MB: Final = 400
-"""The memory that a run may leave behind: groups, topics and producers that its requests have made, and the allocator's
-own."""
+"""Memory by which a run may grow: groups, topics and producers of its requests, and the allocator's overhead."""
 
 SHOWN_VISITS: Final = 8
 PEER: Final = "odradek"
@@ -69,7 +68,7 @@ class Outcome:
     seconds: float = 0
     problems: list[str] = field(default_factory=list)
     suspects: list[int] = field(default_factory=list)
-    """The visits that a problem points at."""
+    """The visits that may have caused a problem."""
 
     sent: Counter[tuple[int, int]] = field(default_factory=Counter)
     notes: dict[str, str] = field(default_factory=dict)
@@ -84,8 +83,8 @@ class Outcome:
 
 
 def world_name(chapter: int) -> str:
-    """Names a chapter's world: a name that a mutation of another chapter's does not hit, for topics are made by asking
-    for them."""
+    """Returns the name of a chapter's world, which a mutation of another chapter's name must not equal, because
+    requests for topics create them."""
     return f"f{zlib.crc32(b'%d' % chapter):08x}"
 
 
@@ -109,7 +108,7 @@ def rights_of(host: str) -> CreateAclsRequest:
 
 
 class Run:
-    """A seed's run. `only` replays some visits of it."""
+    """The run of a seed. `only` replays some of its visits."""
 
     def __init__(
         self, seed: int, frames: int, folder: Path, corpus: Corpus, *, only: Sequence[int] = (), beside: bool = True,
@@ -190,7 +189,7 @@ class Run:
     # Sending.
 
     async def behave(self) -> None:
-        """Sends as much as fuzzing will, of what clients send that behave."""
+        """Sends requests of well-behaved clients, as many as fuzzing will send."""
         sender = Sender(self.broker.bootstrap, self.rate)
         vocabulary = await asyncio.to_thread(self.next_world)
         count = int(self.rate * BEHAVES_S) // FRAMES_OF_A_VISIT[-1]
@@ -210,7 +209,7 @@ class Run:
                 return  # all that was to be replayed
 
     def next_world(self) -> Vocabulary:
-        """Builds a world that fuzzing has not spoilt; the last one goes."""
+        """Builds a new world, and removes the last one."""
         for name in self.world.names():
             self.peer.quietly(DeleteTopicsRequest(topic_names=[name], timeout_ms=5000), 5)
         self.chapter += 1
@@ -241,7 +240,7 @@ class Run:
             self.outcome.suspects += [visit.number for _, visit in list(self.sender.recent)[-100:]]
 
     def look_after(self, before_mb: int) -> None:
-        """Once nobody is connected any more."""
+        """Checks the broker after all connections are closed."""
         if not self.broker.is_running:
             return
         time.sleep(SETTLE_S)  # memory is given back some seconds later, which nothing tells from outside
@@ -276,7 +275,7 @@ class Run:
 
 
 class Fuzzed(Odradek):
-    """A broker that can be run by another command, to measure what of it was run."""
+    """A broker whose command can be replaced, to measure its coverage."""
 
     def __init__(self, data: Path, properties: dict[str, str], command: Sequence[str]) -> None:
         super().__init__(data, properties)

@@ -1,4 +1,4 @@
-"""Carries out visits over sockets: several at once, each in its own way, and reads what the broker answers."""
+"""Carries out visits over sockets, several at once, each in its own way, and reads the broker's answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.fuzz.frames import head_of, request_of, served
 from tests.fuzz.plan import Delivery, Visit, wire
 
 PATIENCE_S: Final = 0.15
-"""How long the next answer is waited for: some requests wait for what never comes."""
+"""Timeout of the next answer: some requests wait for events that never come."""
 
 MOST_PATIENCE_S: Final = 3.0
 
@@ -36,7 +36,7 @@ OTHER_HOST: Final = "127.0.0.2"
 REMEMBERED: Final = 4000
 RESET: Final = struct.pack("ii", 1, 0)
 DECODED: Final = 4
-"""One of so many visits has its answers read to the last byte."""
+"""One of this number of visits has its answers decoded completely."""
 
 
 class Wrong(AssertionError):
@@ -44,7 +44,7 @@ class Wrong(AssertionError):
 
 
 class Line(asyncio.Protocol):
-    """One connection, and what came back by it."""
+    """One connection, and its received bytes."""
 
     def __init__(self, patience: int) -> None:
         """`patience` multiplies the time for which the next answer is waited for."""
@@ -80,7 +80,7 @@ class Sender:
     """Sends visits to one broker, `AT_ONCE` at a time."""
 
     def __init__(self, bootstrap: str, rate: float = 0, *, are_large: bool = False, has_rights: bool = True) -> None:
-        """`rate` is in frames a second; 0 as fast as it goes."""
+        """`rate` is in frames per second; 0 is as fast as possible."""
         self.rate = rate
         self.at_once = LARGE_AT_ONCE if are_large else AT_ONCE
         self.patience = LARGE_PATIENCE if are_large else 1
@@ -90,7 +90,7 @@ class Sender:
         self.frames = 0
         self.answers = 0
         self.answered: Counter[tuple[int, int]] = Counter()
-        """Frames sent by API and version."""
+        """Number of sent frames by API and version."""
 
         self.recent: deque[tuple[int, Visit]] = deque(maxlen=REMEMBERED)
         """The latest visits, with the local port of each."""
@@ -98,11 +98,11 @@ class Sender:
         self.wrong: list[str] = []
 
     async def send_all(self, visits: Iterator[Visit]) -> None:
-        """Ends when the last visit has."""
+        """Returns when the last visit has ended."""
         began, before = time.monotonic(), self.frames
 
         async def keep_pace() -> None:
-            """A frame more than the pace has room for waits for its time."""
+            """Delays a frame that exceeds the rate."""
             ahead_s = (self.frames - before) / self.rate - (time.monotonic() - began) if self.rate else 0
             if ahead_s > 0:
                 await asyncio.sleep(ahead_s)  # the pace is what is asked for
@@ -138,7 +138,7 @@ class Sender:
             transport.abort()
 
     def check(self, visit: Visit, answers: list[bytes]) -> None:
-        """Each answer belongs to a request, in the order of the requests, and can be read to its end."""
+        """Checks that each answer belongs to a request, in the order of the requests, and can be decoded completely."""
         frames = iter(visit.frames)
         for answer in answers:
             number = struct.unpack_from(">i", answer)[0]
@@ -167,7 +167,7 @@ class Sender:
             self.wrong.append(f"{len(answer) - end} bytes behind an answer\n{visit.shown()}")
 
     def visit_of(self, port: int) -> Visit | None:
-        """Returns the latest visit that came from a port."""
+        """Returns the latest visit from a port."""
         return next((visit for visit_port, visit in reversed(self.recent) if visit_port == port), None)
 
 
@@ -231,14 +231,14 @@ async def longer(visit: Visit, transport: asyncio.Transport, line: Line) -> None
 
 
 def reset(transport: asyncio.Transport) -> None:
-    """The kernel tells the other side at once, and drops what is on its way."""
+    """Resets the connection: the kernel notifies the other side at once, and drops bytes on their way."""
     plug: socket.socket = transport.get_extra_info("socket")
     with suppress(OSError, ValueError):  # it may be closed already
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
 
 
 async def answers(line: Line) -> None:
-    """Until all have come, the broker has closed, or nothing has come for long enough."""
+    """Reads answers until all have arrived, the broker has closed, or the timeout is over."""
     for _ in range(int(MOST_PATIENCE_S / PATIENCE_S)):
         before = len(line.frames)
         with suppress(TimeoutError):

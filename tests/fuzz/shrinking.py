@@ -1,4 +1,4 @@
-"""Finds the fewest connections of a seed that still make it fail: those that are suspected first, then by halves."""
+"""Finds the smallest number of connections of a seed that still fail: first the suspected ones, then by halves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.fuzz.running import Outcome, Run
 
 
 def shrink(outcome: Outcome, frames: int, folder: Path, corpus: Corpus) -> list[int]:
-    """Returns the visits that are left; none where the failure does not come again."""
+    """Returns the remaining visits; none if the failure can't be repeated."""
 
     def fails(visits: Sequence[int]) -> bool:
         here = Path(tempfile.mkdtemp(dir=folder))
@@ -27,7 +27,7 @@ def shrink(outcome: Outcome, frames: int, folder: Path, corpus: Corpus) -> list[
 
 
 def fewest(items: Sequence[int], fails: Callable[[Sequence[int]], bool]) -> list[int]:
-    """Returns a part of the items that fails, of which no piece can be left out (delta debugging, Zeller 1999)."""
+    """Returns a minimal failing part of the items, none of which can be left out (delta debugging, Zeller 1999)."""
     left, pieces = list(items), 2
     while len(left) >= 2:
         size = -(-len(left) // pieces)

@@ -1,4 +1,4 @@
-"""Requests that Apache Kafka never answers, though nothing is wrong with them, or an error would say so."""
+"""Requests that Apache Kafka never answers, although they are valid, or an error would be right."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ def is_silent_over(request: Any) -> bool:
 
 
 def names_partitions(request: Any) -> bool:
-    """Of a share group, or all that it has: one that is not there, or not any more, keeps the answer from coming."""
+    """Partitions of a share group, or all of them: a partition that doesn't exist, or no longer exists, prevents the
+    answer."""
     return any(group.topics is None or any(topic.partitions for topic in group.topics) for group in request.groups)
 
 
 def has_a_doubled_strategy(request: Any) -> bool:
-    """It counts as two members', and may be chosen though others cannot follow it."""
+    """A duplicate strategy counts as the strategy of two members, and may be chosen although other members don't
+    support it."""
     names = [one.name for one in request.protocols]
     return len(names) > len(set(names))
 
@@ -33,8 +35,8 @@ def breaks_the_join(request: Any) -> bool:
 
 
 def is_unforeseen(metadata: bytes) -> bool:
-    """True for a subscription over which Java's decoder raises a RuntimeException: lengths that are negative, or more
-    than is left. One that ends too soon is foreseen."""
+    """True for a subscription on which Java's decoder raises a RuntimeException: a length that is negative, or larger
+    than the rest. A subscription that ends too soon is expected."""
     if len(metadata) < 6:
         return False
     count, position = int.from_bytes(metadata[2:6], signed=True), 6
@@ -53,7 +55,7 @@ def is_unforeseen(metadata: bytes) -> bool:
 
 
 def has_a_doubled_marker(request: Any) -> bool:
-    """Two of one marker in one partition."""
+    """A marker that is twice in one partition."""
     return any(len(named) > len(set(named)) for named in map(partitions_of, request.markers))
 
 
@@ -66,13 +68,13 @@ def has_no_records(request: Any) -> bool:
 
 
 def has_a_doubled_resource(request: Any) -> bool:
-    """Types that there are not are one."""
+    """All unknown types count as one resource."""
     named = [(one.resource_type * (one.resource_type in RESOURCES), one.resource_name) for one in request.resources]
     return len(named) > len(set(named))
 
 
 def has_no_transactions(request: Any) -> bool:
-    """Since version 4 it answers behind the last of them."""
+    """Since version 4 it answers after the last of them."""
     return not request.transactions and not request.v3_and_below_topics
 
 

@@ -1,4 +1,5 @@
-"""Strangers at a broker's doors: `python -m tests.fuzz.strangers 0-9 --visits 100000`, or `make fuzz-strangers`.
+"""Unauthenticated clients at a broker's listeners: `python -m tests.fuzz.strangers 0-9 --visits 100000`, or `make
+fuzz-strangers`.
 
 A visit is a connection that is not authenticated: a handshake of TLS, or an exchange of SASL, in frames or without, or
 one in the other, of which a step is broken, or which stops halfway. The broker is a whole one in this process, with
@@ -40,16 +41,16 @@ from tests.log_lines import errors, log_lines
 from tests.simulation.__main__ import parse_seeds
 
 TURNS: Final = 40
-"""Turns of the loop in which an answer comes, if one comes at all."""
+"""Number of turns of the event loop within which an answer arrives, if there is one."""
 
 AUTHENTICATION_MS: Final = 1_500
 MOST_STRANGERS: Final = 200
 LONG_S: Final = 60
 WARM_VISITS: Final = 300
-"""Visits after which everything is imported, compiled and kept that ever will be."""
+"""Number of visits after which all imports, compilations and caches are complete."""
 
 FEW_OBJECTS: Final = 500
-"""By which the number of all objects may differ between two looks: caches of the interpreter's."""
+"""Tolerance for the number of all objects, because of the interpreter's caches."""
 
 OF_CONNECTIONS: Final = (ServerConnection, TlsTransport, Authentication, ssl.SSLObject)
 OPTIONS: Final = {
@@ -70,14 +71,14 @@ BARE, SECURE, MUTUAL = 1, 2, 3
 
 
 class Socket(Wire):
-    """A socket that is none."""
+    """A replacement for a socket."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.sent += data
 
 
 class Visitor:
-    """One connection, from outside."""
+    """One connection, from the client's side."""
 
     def __init__(self, broker: InProcess, listener: int, door: TlsDoor | None) -> None:
         self.wire = Socket()
@@ -87,7 +88,7 @@ class Visitor:
         self.protocol.connection_made(self.wire)
 
     def send(self, data: bytes) -> None:
-        """Delivers bytes as long as the broker takes any."""
+        """Delivers bytes as long as the broker reads any."""
         while data and not self.wire.closing:
             room = self.protocol.get_buffer(-1)
             count = min(len(room), len(data))
@@ -96,7 +97,7 @@ class Visitor:
             self.protocol.buffer_updated(count)
 
     async def answer(self) -> bytes:
-        """Returns what the broker says by now; nothing where it waits for more."""
+        """Returns the broker's bytes so far; empty if it waits for more."""
         for _ in range(TURNS):
             if self.wire.sent or self.wire.closing:
                 break
@@ -123,7 +124,7 @@ class Outcome(NamedTuple):
 
 
 class Doors:
-    """A broker's doors, and what is heard behind them."""
+    """A broker's listeners, and the log lines about their connections."""
 
     def __init__(
         self, broker: InProcess, authority: Authority, stopwatch: Stopwatch, large: LargeFrames | None = None
@@ -145,14 +146,14 @@ class Doors:
         self.abandoned: list[Visitor] = []
 
     def steps(self, rng: random.Random) -> tuple[int, Script, Steps]:
-        """Draws a door, and what is said there."""
+        """Draws a listener, and the steps of a client."""
         listener = rng.choices((BARE, SECURE, MUTUAL), (70, 20, 10))[0]
         script = rng.choice(SCRIPTS if listener == BARE else TLS_SCRIPTS)
         context = self._certified if listener == MUTUAL and rng.random() < 0.5 else self.trusting
         return listener, script, script.begin(rng, context, has_sasl=listener != MUTUAL)
 
     async def visit(self, rng: random.Random) -> str | None:
-        """Makes one visit, and returns what is wrong with how it was met."""
+        """Makes one visit, and returns the problems with its outcome."""
         listener, script, steps = self.steps(rng)
         visitor = Visitor(self.broker, listener, self._doors[listener])
         broken, stops = rng.randrange(script.length), rng.random() < 0.1
@@ -183,7 +184,7 @@ class Doors:
         return garble(rng, data)
 
     def deliver(self, visitor: Visitor, data: bytes, rng: random.Random) -> None:
-        """Delivers it whole, or in pieces."""
+        """Delivers bytes whole, or in pieces."""
         if rng.random() < 0.8 or len(data) > 2_000:
             visitor.send(data)
             return
@@ -193,7 +194,7 @@ class Doors:
             data = data[size:]
 
     def judge(self, visitor: Visitor, script: Script, delivered: bytes, meant: bytes) -> str | None:
-        """Nobody gets in who has not shown what proves it."""
+        """Checks that no client is authenticated without its proof."""
         principal = visitor.connection.principal
         if principal == ANONYMOUS:
             self.counts["refused" if visitor.wire.closing else "left outside"] += 1
@@ -206,7 +207,7 @@ class Doors:
         return None
 
     def part(self, visitor: Visitor, rng: random.Random) -> None:
-        """Most hang up; some stay as they are, and say nothing more."""
+        """Closes most connections; leaves some open, without sending more."""
         if rng.random() < 0.02 and not visitor.wire.closing:
             self.abandoned.append(visitor)
         else:
@@ -217,7 +218,7 @@ class Doors:
             self.counts["cut off"] += 1
 
     async def emptied(self) -> list[str]:
-        """Waits until nobody is left that has not authenticated, and returns who is all the same."""
+        """Waits until all unauthenticated connections are closed, and returns those that remain."""
         for one in [one for one in self.abandoned if one.connection.principal != ANONYMOUS]:
             one.leave()
             self.abandoned.remove(one)
@@ -239,7 +240,7 @@ class Doors:
 async def doors(
     folder: Path, heard: list[str], stopwatch: Stopwatch, large: LargeFrames | None = None
 ) -> AsyncIterator[Doors]:
-    """A broker, whose errors are heard."""
+    """Yields a broker whose errors are collected."""
     authority = Authority(folder)
     options = {
         **OPTIONS,
@@ -254,7 +255,7 @@ async def doors(
 
 
 def objects() -> tuple[int, int, int]:
-    """Returns how many objects of connections there are, how many objects at all, and how many open files."""
+    """Returns the number of objects of connections, of all objects, and of open files."""
     gc.collect()
     every = gc.get_objects()
     own = sum(isinstance(one, OF_CONNECTIONS) for one in every)
@@ -290,20 +291,20 @@ async def run(
 
 
 def grown(before: tuple[int, int, int], after: tuple[int, int, int]) -> list[str]:
-    """Returns what is left of visits that have ended."""
+    """Returns the objects that remain of ended visits."""
     own, every, files = (late - early for early, late in zip(before, after, strict=True))
     problems = []
-    if own:
+    if own > 0:
         problems.append(f"{own} more objects of connections")
     if every > FEW_OBJECTS:
         problems.append(f"{every} more objects")
-    if files:
+    if files > 0:
         problems.append(f"{files} more open files")
     return problems
 
 
 async def let_in(made: Doors) -> list[str]:
-    """Who has the right password gets in after all, and is answered."""
+    """Checks that a client with the right password is authenticated afterwards, and gets an answer."""
     visitor = Visitor(made.broker, BARE, None)
     (script,) = (one for one in SCRIPTS if one.name == "PLAIN in frames")
     steps = script.begin(random.Random(0), made.trusting, has_sasl=True)

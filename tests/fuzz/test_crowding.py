@@ -1,4 +1,4 @@
-"""The measurement of how long others wait: what it sends, and that all of its places answer."""
+"""Tests the measurement of other clients' waits: its requests, and that all of its places answer."""
 
 from __future__ import annotations
 

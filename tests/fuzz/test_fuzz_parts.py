@@ -1,4 +1,4 @@
-"""The parts of fuzzing: what it draws is a function of its seed, covers what is served, and can be sent."""
+"""Tests the parts of fuzzing: draws are functions of the seed, cover all served APIs, and can be sent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VISITS = 60
 
 
 def vocabulary(mark: bytes) -> Vocabulary:
-    """Worlds of the same shape, whose ids differ by the mark."""
+    """Returns worlds of the same shape, whose ids differ by the mark."""
     names = ["w-plain", "w-other"]
     transactionals = [Transactional("w-open", mark[0], 0), Transactional("w-done", mark[0] + 1, 1)]
     groups = [Group("w-group", [Member(f"member-{mark.hex()}", 3)]), Group("w-empty")]

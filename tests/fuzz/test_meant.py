@@ -1,4 +1,4 @@
-"""Each rule of what is meant beside a difference that it does not cover."""
+"""Tests each rule for an allowed difference with a difference that it must not cover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Broken handshakes cost nobody anything: no trace, nothing left, nobody let in, and everybody else is served."""
+"""Tests that broken handshakes have no effects: no traceback, nothing left, no client authenticated, and all other
+clients are served."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import pytest
 
 from broker.logging import Logger
 from tests.fuzz import strangers
+from tests.fuzz.large import LargeFrames
 from tests.fuzz.strangers import Doors, run
 
 VISITS = 1_200
@@ -18,6 +20,12 @@ async def test_strangers_leave_nothing_behind(tmp_path: Path) -> None:
     print(outcome.line())
     assert not outcome.problems, "\n".join([outcome.line(), *outcome.problems])
     assert {"refused", "left outside", "let in", "cut off"} <= outcome.counts.keys()
+
+
+async def test_large_requests_of_strangers_hold_nobody_up(tmp_path: Path) -> None:
+    outcome = await run(5, 60, tmp_path, large=LargeFrames())
+    assert not outcome.problems, "\n".join([outcome.line(), *outcome.problems])
+    assert outcome.counts["large requests"] > 10
 
 
 async def test_who_gets_in_without_a_proof_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

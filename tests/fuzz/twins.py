@@ -1,4 +1,4 @@
-"""Two brokers that are asked the same: requests are drawn for both out of worlds of the same shape."""
+"""Two brokers that get the same requests, which are drawn for both from worlds of the same shape."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ from tests.wire import decode_response
 
 ANSWER_S: Final = 30.0
 SILENCE_S: Final = 2.0
-"""Patience with an answer of Apache Kafka that never comes."""
+"""Timeout of an answer that Apache Kafka may never send."""
 
 NO_ANSWER: Final = "no answer"
 BUSY: Final = frozenset({14, 15, 16, 51})
-"""Errors of a coordinator that is loading, or has markers to write: it has not looked at the request yet."""
+"""Errors of a coordinator that is loading, or has markers to write: it has not examined the request yet."""
 
 PATIENT_TRIES, POLL_S = 10, 0.03
 CLOSED: Final = "the connection is closed"
 UNREADABLE: Final = "an answer that cannot be read"
 ALL_PARTITIONS: Final = 2000
-"""As many as an answer has at most."""
+"""The maximum number of partitions in an answer."""
 
 TOPIC_RESOURCE, SET = 2, 0
 OF_AN_EPISODE: Final = re.compile(r"^(d\d+)-")
 GIVES_IDS: Final = frozenset({"InitProducerIdRequest", "EndTxnRequest"})
 PRODUCER_OF_A_BATCH: Final = re.compile(r"'producer_id': (\d+)")
 MADE_UP_ID: Final = re.compile(r"^[A-Za-z0-9_-]{22}$")
-"""Of a member that had none: a broker draws it."""
+"""The form of a member id that a broker draws for a member without one."""
 
 NAMES: Final = ("name", "topic", "topic_name", "group_id", "transactional_id", "group", "resource_name", "user")
 ORDER: Final = (*NAMES, "topic_id", "partition_index", "partition", "index", "producer_id", "member_id", "error_code")
@@ -80,17 +80,17 @@ READS: Final = frozenset({
 REBALANCES: Final = frozenset({"JoinGroupRequest", "SyncGroupRequest", "LeaveGroupRequest"})
 REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")
 SETTLE_S: Final = 3.0
-"""Longer than the world's own members take to rebalance."""
+"""Longer than a rebalance of the world's own members takes."""
 
 ASIDE: Final = frozenset({
     "DescribeAclsRequest", "CreateAclsRequest", "DeleteAclsRequest", "DescribeShareGroupOffsetsRequest",
 })  # fmt: skip
-"""Apache Kafka closes the connection over some of these, and never answers others. None changes anything: without an
-authorizer there are no ACLs."""
+"""APIs with requests over which Apache Kafka closes the connection, or which it never answers. None changes anything:
+without an authorizer there are no ACLs."""
 
 DOUBLED: Final = 0.1
-"""How many requests may name a partition twice of which Apache Kafka loses what came first: nothing more can be asked
-of such a world."""
+"""Share of the requests that may name a partition twice. Apache Kafka loses the first records of such a partition, and
+such a world can't be used any more."""
 
 
 def nothing(request: Any) -> Sequence[str]:
@@ -103,11 +103,11 @@ GROUPS_OF: Final[Mapping[str, Callable[[Any], Sequence[str]]]] = {
     "OffsetDeleteRequest": lambda request: (request.group_id,),
     "DeleteGroupsRequest": lambda request: request.groups_names,
 }
-"""The groups that a request changes whose names may be empty."""
+"""The groups that a request changes, whose names may be empty."""
 
 
 class Answers(NamedTuple):
-    """The answers of both, in plain words."""
+    """The answers of both brokers, as plain values."""
 
     request: Any
     version: int
@@ -116,8 +116,8 @@ class Answers(NamedTuple):
 
 
 class Twins:
-    """Odradek first, Apache Kafka second. Each lane has a topic of its own to tell by that metadata have arrived, and
-    connections aside for requests that cost theirs and change nothing."""
+    """Odradek first, Apache Kafka second. Each lane has a topic whose metadata shows that earlier changes have arrived,
+    and separate connections for requests that close theirs and change nothing."""
 
     def __init__(self, odradek: Peer, apache: Peer, lane: int = 0) -> None:
         self.peers = (odradek, apache)
@@ -130,7 +130,7 @@ class Twins:
             peer.create(self._fence_topic)
 
     def begin(self, prefix: str) -> None:
-        """A new world in both."""
+        """Creates a new world on both brokers."""
         self.prefix = prefix
         for peer in self.peers:
             peer.close()
@@ -147,7 +147,7 @@ class Twins:
                     Plain(peer).text("", member.member_id)
 
     def ask(self, cls: type, version: int, seed: str) -> Answers | None:
-        """Sends the request of a seed to both; None where it is not to be sent."""
+        """Sends the request of a seed to both; returns None if it must not be sent."""
         drawn = [Draw(random.Random(seed), vocabulary).request(cls, version) for vocabulary in self.vocabularies]
         tamed = [tame(one, version, vocabulary) for one, vocabulary in zip(drawn, self.vocabularies, strict=True)]
         if not all(tamed):
@@ -168,7 +168,7 @@ class Twins:
             return None
 
     def put(self, requests: Sequence[Any], version: int) -> Answers:
-        """Sends the request of each to each, again where only time makes the difference."""
+        """Sends each broker its request; repeats it if only the timing makes a difference."""
         answers = self.once(requests, version)
         for _ in range(3):
             if answers.ours == answers.theirs or isinstance(answers.theirs, str):
@@ -186,7 +186,7 @@ class Twins:
         return answers
 
     def complete(self, transactional_id: str) -> None:
-        """Waits until a transaction that ends has its markers, as far as they come soon."""
+        """Waits until an ending transaction has its markers, as far as they arrive soon."""
         request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
         deadline = time.monotonic() + SETTLE_S
         for peer in self.peers:
@@ -197,8 +197,8 @@ class Twins:
                 time.sleep(POLL_S)  # it tells nobody when it is done
 
     def settle(self, group: str) -> None:
-        """Waits until a classic group waits for none of its members: when it gives one up is a matter of time. Some
-        members may take hours."""
+        """Waits until a classic group waits for none of its members, because the time at which it removes one would
+        make a difference. Some members may take hours."""
         request, deadline = DescribeGroupsRequest(groups=[group]), time.monotonic() + SETTLE_S
         for peer in self.peers:
             while time.monotonic() < deadline:
@@ -235,7 +235,7 @@ class Twins:
         return Answers(requests[0], version, *answers)
 
     def fence(self) -> None:
-        """Waits until the broker half of Apache Kafka knows what was decided before."""
+        """Waits until Apache Kafka's broker has all earlier decisions of its controller."""
         self._fences += 1
         value = str(1_000_000 + self._fences)
         config = AlterableConfig(name="retention.ms", config_operation=SET, value=value)
@@ -250,8 +250,8 @@ class Twins:
         )
 
     def drop_foreign(self, answer: Any) -> None:
-        """Takes from an answer what other episodes have made, and puts transactions in an order that two brokers share:
-        then producers get their numbers alike."""
+        """Removes data of other episodes from an answer, and sorts transactions, so that producers get the same numbers
+        on both brokers."""
         for field in fields_of(type(answer)):
             value = getattr(answer, field.name)
             if not isinstance(value, list) or not value or not hasattr(value[0], "__wire__"):
@@ -264,7 +264,7 @@ class Twins:
                 self.drop_foreign(item)
 
     def is_foreign(self, item: Any) -> bool:
-        """Whether an item tells of what other episodes have made. The group without a name is everybody's."""
+        """True if an item belongs to another episode. The group without a name belongs to all."""
         if is_of_an_internal_log(item) or (isinstance(item, ListedGroup) and not item.group_id):
             return True
         names = (getattr(item, name, None) for name in NAMES)
@@ -278,11 +278,11 @@ class Twins:
 OF_A_LOG: Final = frozenset(
     {"partition_size", "high_watermark", "end_offset", "offset", "records", "low_watermark", "active_producers", "lag"}
 )
-"""Fields of a partition that tell what is in its log."""
+"""Fields of a partition that depend on its log."""
 
 
 def is_of_an_internal_log(item: Any) -> bool:
-    """Whether it tells what is in the log of a topic that all episodes write to."""
+    """True for the content of an internal topic's log, to which all episodes write."""
     if not {getattr(item, name, None) for name in ("name", "topic", "topic_name")} & set(INTERNAL):
         return False
     parts = getattr(item, "partitions", None) or ()
@@ -290,7 +290,7 @@ def is_of_an_internal_log(item: Any) -> bool:
 
 
 def in_order(value: Any) -> Any:
-    """The answer with its lists in an order that two brokers share, and without ids that a broker draws."""
+    """Returns the answer with sorted lists, and without random ids."""
     if isinstance(value, dict):
         return {name: item if name == "records" else in_order(item) for name, item in value.items()}
     if isinstance(value, str) and MADE_UP_ID.match(value):
@@ -302,7 +302,7 @@ def in_order(value: Any) -> Any:
 
 
 def error_codes(value: Any) -> Iterator[int]:
-    """Yields the error codes in an answer in plain words."""
+    """Yields the error codes in an answer of plain values."""
     if isinstance(value, dict):
         for name, item in value.items():
             if name.endswith("error_code") and isinstance(item, int):
@@ -315,8 +315,8 @@ def error_codes(value: Any) -> Iterator[int]:
 
 
 class Told(Plain):
-    """An answer in plain words, whose producers have the numbers in which their ids were given out to this episode:
-    others have none, since no two brokers tell of them in the same order."""
+    """An answer as plain values. Its producers have numbers, in the order in which this episode got their ids; other
+    producers have none, because their order differs between brokers."""
 
     def __init__(self, peer: Peer, *, gives_ids: bool) -> None:
         super().__init__(peer)
@@ -334,7 +334,7 @@ class Told(Plain):
         return super().number(name, value)
 
     def batches(self, value: Any) -> Any:
-        """The answer with the producers of its records as those of its fields are: by number, not by id."""
+        """Returns the answer with the producers of its records by number, like those in its fields."""
         if isinstance(value, dict):
             return {name: self.batches(item) for name, item in value.items()}
         if isinstance(value, list):
@@ -350,12 +350,12 @@ def names_a_partition_twice(request: ProduceRequest) -> bool:
 
 
 def about(item: dict[str, Any]) -> tuple[str, str]:
-    """By what an item is about, then by all of it: an order that two brokers share."""
+    """Returns the sort key of an item: its subject, then all of it."""
     return str([item.get(name) for name in ORDER]), str(item)
 
 
 def begin(peer: Peer, data: bytes) -> None:
-    """Sends; a connection that was closed since is made anew."""
+    """Sends the request; opens the connection again if it was closed."""
     try:
         peer.send(data)
     except OSError:
@@ -364,7 +364,7 @@ def begin(peer: Peer, data: bytes) -> None:
 
 
 def take(peer: Peer, request: Any, version: int, patience_s: float) -> Any:
-    """Returns the answer, or a word for why there is none."""
+    """Returns the answer, or a word for the reason why there is none."""
     try:
         line = peer.line()
         line.socket.settimeout(patience_s)

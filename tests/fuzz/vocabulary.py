@@ -1,7 +1,8 @@
-"""The vocabulary of requests: the names, ids, epochs and batches of one broker's world, in an order that no id changes.
+"""The vocabulary of requests: the names, ids, epochs and batches of one broker's world, in an order that doesn't depend
+on ids.
 
-Two brokers whose worlds were set up alike have vocabularies of the same shape. Whoever draws from them by position
-alone draws the same request for both, each with that broker's own ids.
+Two brokers with the same world have vocabularies of the same shape. Draws by position give the same request for both,
+each with that broker's own ids.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ STRANGE_NAMES: Final = ("", "absent", "\x00", "é" * 8, "x" * 300, "__internal")
 
 @dataclass
 class Member:
-    """A member of a group, as it speaks of itself."""
+    """A member of a group, as its requests describe it."""
 
     member_id: str
     epoch: int
@@ -33,7 +34,7 @@ class Member:
 
 @dataclass
 class Group:
-    """A group, and those of its members that the world has made."""
+    """A group, and its members that the world has created."""
 
     name: str
     members: list[Member] = field(default_factory=list)
@@ -53,7 +54,7 @@ NOBODY: Final = Member("", -1)
 
 @dataclass
 class Vocabulary:
-    """All that there is to be named."""
+    """All names that requests can use."""
 
     topics: list[str]
     topic_ids: dict[str, bytes]
@@ -67,13 +68,15 @@ class Vocabulary:
     internal: tuple[str, ...] = INTERNAL
 
     def own(self, name: str) -> str:
-        """A strange name as nobody else has it, of the same length if it is long; what names nothing stays."""
+        """Returns an invented name with the world's prefix, of the same length if it is long; a name of nothing stays
+        unchanged."""
         if name in NAMES_NOTHING:
             return name
         return self.prefix + name[: max(1, len(name) - len(self.prefix))]
 
     def own_producer(self, producer_id: int) -> int:
-        """A strange producer id as nobody else has it, far from those that brokers hand out; one below 0 stays."""
+        """Returns an invented producer id that no other world uses, far from those that brokers allocate; a negative id
+        stays unchanged."""
         return (
             producer_id
             if producer_id < 0
@@ -83,14 +86,14 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Focus:
-    """The topic and group that one request is mostly about, so that its fields fit together."""
+    """The topic and the group that one request is mostly about, so that its fields fit together."""
 
     topic: str
     group: Group
     member: Member
     transactional: Transactional
     wildness: float
-    """How often a field is drawn without regard for sense."""
+    """The probability that a field gets a senseless value."""
 
     @classmethod
     def draw(cls, rng: random.Random, vocabulary: Vocabulary, wildness: float | None = None) -> Focus:

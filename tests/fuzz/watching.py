@@ -1,4 +1,4 @@
-"""Watches a broker's log for troubles, and its process for memory and descriptors."""
+"""Watches a broker's log for problems, and its process for memory and descriptors."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Final, NamedTuple
 
 BAD: Final = frozenset({"error", "critical", "exception"})
 PLAIN: Final = re.compile(r"^(\$ |ready )")
-"""Lines that are no log: the command, and what it prints once it serves."""
+"""Lines that are not log lines: the command, and its output when it serves."""
 
 LONGEST_TRACE: Final = 3000
 
 
 class Trouble(NamedTuple):
-    """A line of the log that should not be there, and the port of the client that it speaks of."""
+    """A line that should not be in the log, and the port of its client."""
 
     text: str
     port: int | None
 
 
 class Log:
-    """The log of a broker, read as it grows and cut off as it is read: fuzzing makes a lot of it."""
+    """A broker's log, which is read as it grows and then truncated, because fuzzing makes it large."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self.position = 0
 
     def troubles(self) -> list[Trouble]:
-        """Of what was written since the last call."""
+        """Returns the problems in the lines since the last call."""
         with self.file.open("rb") as log:
             log.seek(self.position)
             data = log.read()
@@ -69,5 +69,5 @@ def resident_mb(pid: int) -> int:
 
 
 def descriptors(pid: int) -> int:
-    """Returns the files that a process has open."""
+    """Returns the open files of a process."""
     return len(os.listdir(f"/proc/{pid}/fd"))

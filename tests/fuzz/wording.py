@@ -1,4 +1,4 @@
-"""Error messages that differ where the code does not: why that is meant."""
+"""Explains error messages that differ although the code is the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WITHOUT_WORDS: Final = frozenset({
     "ConsumerGroupDescribeRequest", "ShareAcknowledgeRequest", "ShareFetchRequest", "ShareGroupDescribeRequest",
     "ShareGroupHeartbeatRequest", "WriteShareGroupStateRequest",
 })  # fmt: skip
-"""Requests whose errors Apache Kafka tells without a message, or some of them."""
+"""Requests for which Apache Kafka returns no message with some or all errors."""
 
 PARTS_AT_FAULT: Final = {
     "AlterConfigsRequest": ("resources", "configs"),
@@ -33,11 +33,11 @@ PARTS_AT_FAULT: Final = {
     "CreateTopicsRequest": ("topics", "configs"),
     "UpdateFeaturesRequest": ("", "feature_updates"),
 }
-"""Requests that name what may be at fault: in which of its lists, and the list of those."""
+"""Requests that name the part at fault: the list that has it, and the list of the parts."""
 
 
 def wording(difference: Difference, answers: Answers) -> str | None:
-    """Why a message differs; None where it is another difference, or nothing is known of it."""
+    """Returns the reason why a message may differ; None for any other difference, or without a known reason."""
     message = OF_A_MESSAGE.fullmatch(difference.path)
     if message is None:
         return None
@@ -67,7 +67,7 @@ def why_in_other_words(api: str, request: Any, code: int, difference: Difference
 
 
 def value_at(value: Any, path: str) -> Any:
-    """The value at the path of a difference."""
+    """Returns the value at the path of a difference."""
     for name, index in STEP.findall(path):
         value = value[name] if name else value[int(index)]
     return value

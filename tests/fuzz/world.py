@@ -1,6 +1,6 @@
-"""The world that requests are about: topics with data, groups with members, open transactions, share groups at work.
+"""The world that requests are about: topics with data, groups with members, open transactions, active share groups.
 
-It is set up by requests alone, so that any two brokers can be given the same one.
+It is created by requests alone, so that any two brokers can have the same one.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ SESSION_MS, REBALANCE_MS = 600_000, 1_500
 
 
 class FuzzWorld:
-    """One broker's part of it."""
+    """The world of one broker."""
 
     def __init__(self, peer: Peer, prefix: str) -> None:
         self.peer = peer
         self.prefix = prefix
 
     def build(self) -> Vocabulary:
-        """Builds all of it; nothing has these names yet."""
+        """Builds the whole world; its names must be unused."""
         names = self.names()
         ids = {
             name: self.peer.create(name, TOPICS[kind][0], **TOPICS[kind][1])
@@ -100,7 +100,7 @@ class FuzzWorld:
     # Transactions.
 
     def transactions(self, ids: dict[str, bytes]) -> list[Transactional]:
-        """One that is open, one that was committed and one that was aborted, and a producer that did nothing."""
+        """Runs an open transaction, a committed and an aborted one, and creates a producer without any."""
         transactionals = []
         for name, committed in (("committed", True), ("aborted", False), ("open", None), ("idle", None)):
             one = self.producer(f"{self.prefix}-{name}")
@@ -197,8 +197,8 @@ class FuzzWorld:
         return Group(name, [member])
 
     def initialized(self, group: str, member: Member, topic_id: bytes) -> None:
-        """Waits for the states of the share partitions. A heartbeat begins what has failed, as it does in Apache Kafka
-        as long as its __share_group_state is only being made."""
+        """Waits for the state of the share partitions. A heartbeat repeats a failed initialization, which in Apache
+        Kafka fails while __share_group_state is being created."""
         partitions = [StatePartition(partition=index, leader_epoch=-1) for index in range(TOPICS["plain"][0])]
         topic = ReadStateSummaryData(topic_id=topic_id, partitions=partitions)
         summary = ReadShareGroupStateSummaryRequest(group_id=group, topics=[topic])
@@ -233,7 +233,7 @@ class FuzzWorld:
         self.ask(request, 9, lambda answer: first_again(part.error_code for part in answer.topics[0].partitions))
 
     def ask(self, request: object, version: int, error: Callable[[Any], int] | None = None) -> Any:
-        """Returns the answer, once the broker has what it takes; the error of a world that fuzzing has spoilt stays."""
+        """Returns the answer, once the broker is ready; errors of a world that fuzzing has changed are returned."""
         code = error or (lambda answer: answer.error_code)
         return self.peer.wait_for(request, version, lambda answer: answer is not None and code(answer) not in AGAIN)
 

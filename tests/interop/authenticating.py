@@ -1,4 +1,4 @@
-"""Brokers of both kinds that clients authenticate to: by tokens of an issuer, by passwords, by delegation tokens."""
+"""Brokers of both kinds to which clients authenticate: by an issuer's tokens, by passwords, by delegation tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ USERS = ("alice", "bob", "carol")
 
 
 def settings(keys: Path, port: int, open_port: int) -> dict[str, str]:
-    """The properties of either broker; `keys` is a file."""
+    """Returns the properties of either broker; `keys` is a file."""
     listeners = f"PLAINTEXT://127.0.0.1:{open_port},SASL_PLAINTEXT://127.0.0.1:{port}"
     passwords = " ".join(f'user_{name}="{name}-secret"' for name in USERS)
     return {
@@ -41,7 +41,7 @@ def settings(keys: Path, port: int, open_port: int) -> dict[str, str]:
 
 
 class OdradekWithUsers(Odradek):
-    """Odradek with a listener for strangers, and one for who authenticates."""
+    """Odradek with a listener that requires authentication, and one that doesn't."""
 
     def __init__(self, data: Path, keys: Path, more: Mapping[str, str] | None = None) -> None:
         super().__init__(data)
@@ -64,7 +64,7 @@ class OdradekWithUsers(Odradek):
 
 
 class ApacheKafkaWithUsers(ApacheKafka):
-    """The same of Apache Kafka's."""
+    """Apache Kafka with the same listeners."""
 
     def __init__(self, data: Path, keys: Path) -> None:
         super().__init__(data)
@@ -80,7 +80,7 @@ class ApacheKafkaWithUsers(ApacheKafka):
 
 
 def allow_files(patch: pytest.MonkeyPatch, *files: Path) -> None:
-    """Has JVMs read keys and tokens of these files, which Apache Kafka has to be told twice."""
+    """Allows JVMs to read keys and tokens in these files, which Apache Kafka requires in two options."""
     urls = ",".join(file.as_uri() for file in files)
     names = ("urls", urls), ("files", ",".join(map(str, files)))
     patch.setenv("JAVA_TOOL_OPTIONS", " ".join(
@@ -89,7 +89,7 @@ def allow_files(patch: pytest.MonkeyPatch, *files: Path) -> None:
 
 
 def write_keys(folder: Path) -> Path:
-    """The file of the issuer's public keys."""
+    """Writes the file of the issuer's public keys."""
     file = folder / "keys.json"
     file.write_bytes(jwks(jwk(rsa_key(), "rsa"), jwk(ec_key(), "ec")))
     return file

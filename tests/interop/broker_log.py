@@ -1,4 +1,4 @@
-"""The log of a broker under test, a JSON object per line."""
+"""The log of a broker under test, with a JSON object per line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AUDIT = "audit"
 
 
 class BrokerLog:
-    """Reads what a broker has logged since it was last asked."""
+    """Reads the lines that a broker has logged since the last call."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -22,11 +22,11 @@ class BrokerLog:
         self.skip()
 
     def skip(self) -> None:
-        """Leaves out what was logged by now."""
+        """Skips the lines logged so far."""
         self._seen = len(self._text())
 
     def lines(self) -> list[dict[str, Any]]:
-        """Returns the new lines. AssertionError for one that is none of the broker's: a trace, say."""
+        """Returns the new lines. Raises AssertionError for a line that isn't JSON, such as a traceback."""
         text = self._text()[self._seen :]
         whole = text[: text.rfind("\n") + 1]
         self._seen += len(whole)
@@ -37,7 +37,7 @@ class BrokerLog:
         return lines
 
     def until(self, event: str, timeout_s: float) -> list[dict[str, Any]]:
-        """Returns the new lines, once one is of an event; fewer when time runs out."""
+        """Returns the new lines, once one has this event; fewer at the timeout."""
         lines: list[dict[str, Any]] = []
         end = time.monotonic() + timeout_s
         while not any(line["event"] == event for line in lines) and time.monotonic() < end:
@@ -50,7 +50,7 @@ class BrokerLog:
 
 
 def check_refusals(lines: list[dict[str, Any]]) -> None:
-    """AssertionError where more is logged than a line for each connection, and those of the audit."""
+    """Raises AssertionError if the log has more than a line for each connection, besides the audit lines."""
     for line in lines:
         assert "exception" not in line, line
         assert line["level"] in ("info", "warning"), line

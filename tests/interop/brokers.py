@@ -1,4 +1,4 @@
-"""The two brokers that the tests start: Odradek, and Apache Kafka in KRaft combined mode, behind one set of verbs."""
+"""The two brokers that the tests start: Odradek, and Apache Kafka in KRaft combined mode, with the same methods."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ ALONE = {
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
-"""Properties of a broker that is alone and has internal topics of one partition."""
+"""Properties of a single broker whose internal topics have one partition."""
 
 
 class Broker(Protocol):
-    """The interface of a broker to a test, whoever made it."""
+    """The interface of a broker to a test, for both kinds."""
 
     data: Path
 
@@ -48,10 +48,10 @@ class Odradek(Server):
     """A real `odradek run` on a free port, which it keeps over its restarts."""
 
     program: ClassVar = str(Path(sys.executable).with_name("odradek"))
-    """Of the source tree, unless the tests are told otherwise."""
+    """The path of the `odradek` command: the source tree's, unless the tests set another."""
 
     recorded: ClassVar[Path | None] = None
-    """Where what clients send is recorded, if it is."""
+    """The folder in which clients' requests are recorded, if they are."""
 
     def __init__(self, data: Path, properties: Mapping[str, str] | None = None) -> None:
         super().__init__("odradek", data.with_name(f"{data.name}.log"))
@@ -78,13 +78,13 @@ class Odradek(Server):
         self._listen = ready if self._proxy is None else self._listen
 
     def restart(self) -> None:
-        """Start again after a stop or a kill; a running one is stopped cleanly first."""
+        """Starts the broker again after a stop or a kill; stops a running broker cleanly first."""
         self.stop()
         self.start()
 
 
 class ApacheKafka(Server):
-    """A real Apache Kafka broker that is its own controller. It formats its directory unless told not to."""
+    """A real Apache Kafka broker that is its own controller. It formats its directory unless told otherwise."""
 
     def __init__(
         self,
@@ -137,13 +137,13 @@ class ApacheKafka(Server):
         self.launch(command, r"Kafka Server started", JVM_READY_TIMEOUT_S)
 
     def restart(self) -> None:
-        """Start again after a stop or a kill; a running one is stopped cleanly first."""
+        """Starts the broker again after a stop or a kill; stops a running broker cleanly first."""
         self.stop()
         self.start()
 
 
 def cluster_id(data: Path) -> str:
-    """The cluster id in a data directory's meta.properties."""
+    """Returns the cluster id in a data directory's meta.properties."""
     match = re.search(r"^cluster\.id=(\S+)$", (data / "meta.properties").read_text(), re.MULTILINE)
     assert match, f"{data}: no cluster.id in meta.properties"
     return match[1]

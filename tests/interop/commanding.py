@@ -1,4 +1,5 @@
-"""Commands run in the test's own process, against Odradek and Apache Kafka: the same words, the same output."""
+"""Runs commands in the test's own process, against Odradek and Apache Kafka: the same words must give the same
+output."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tests.interop.sharing import SHORT
 
 Rows = list[dict[str, object]]
 VARYING = {"id"}
-"""Keys whose values differ from cluster to cluster."""
+"""Keys whose values differ between clusters."""
 
 PROPERTIES = {
     **SHORT,
@@ -31,7 +32,7 @@ PROPERTIES = {
 
 
 class Outcome(NamedTuple):
-    """The outcome of a command, as seen from outside."""
+    """The visible outcome of a command."""
 
     status: int
     out: str
@@ -47,7 +48,7 @@ Feed = Callable[[bytes], None]
 
 
 class Fed:
-    """Standard input whose content a test has given; each command that reads it gets all of it."""
+    """Standard input with a test's content; each command that reads it gets all of it."""
 
     content = b""
 
@@ -63,7 +64,7 @@ class Fed:
 
 
 def both(folder: Path) -> Iterator[list[Broker]]:
-    """Yields Odradek and Apache Kafka, running."""
+    """Yields a running Odradek and a running Apache Kafka."""
     brokers: list[Broker] = [Odradek(folder / "odradek", PROPERTIES), ApacheKafka(folder / "apache", PROPERTIES)]
     for broker in brokers:
         broker.start()
@@ -84,7 +85,7 @@ def call(capsys: pytest.CaptureFixture[str], bootstrap: str, words: tuple[str, .
 
 
 def without_varying(value: object, varying: AbstractSet[str] = VARYING) -> object:
-    """Returns a value without what differs from cluster to cluster, errors without the brokers' own words."""
+    """Returns a value without the parts that differ between clusters, and errors without the brokers' own messages."""
     if isinstance(value, dict):
         return {key: without_varying(item, varying) for key, item in value.items() if key not in {*varying, "error"}}
     if isinstance(value, list):
@@ -94,12 +95,13 @@ def without_varying(value: object, varying: AbstractSet[str] = VARYING) -> objec
 
 READING = ("list", "describe")
 LEARNS_WITHIN_S = 10.0
-"""Apache Kafka answers a change when its controller has it, and reads what its broker has learnt of it by then. What
-Odradek reads is right at once."""
+"""Time within which Apache Kafka's broker learns of a change that its controller has answered. Odradek shows the change
+at once."""
 
 
 def run_on(brokers: list[Broker], capsys: pytest.CaptureFixture[str]) -> Run:
-    """Returns what runs a command on both, and returns what it did on Odradek once it is the same on Apache Kafka."""
+    """Returns a function that runs a command on both brokers, and returns Odradek's outcome once Apache Kafka's is the
+    same."""
 
     def run_on_both(*words: str, status: int = 0, varying: AbstractSet[str] = VARYING) -> Outcome:
         ours, theirs = (call(capsys, broker.bootstrap, words) for broker in brokers)

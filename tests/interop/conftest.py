@@ -33,8 +33,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture(autouse=True)
 def ended_servers() -> Iterator[None]:
-    """Ends the servers that a test has started and left behind, as one does that fails half way. Servers of fixtures of
-    a wider scope were there before it."""
+    """Ends the servers that a test has started and not ended, because it failed. Servers of fixtures with a wider scope
+    continue."""
     before = list(Server.started)
     yield
     for server in list(Server.started):
@@ -43,7 +43,7 @@ def ended_servers() -> Iterator[None]:
 
 
 def pytest_sessionfinish() -> None:
-    """Ends the servers that a fixture of a wider scope has left behind."""
+    """Ends the servers that fixtures with a wider scope have left."""
     for server in list(Server.started):
         server.forget()
 
@@ -59,7 +59,7 @@ def peer(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def shared_broker(peer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One broker for the tests of a module that need nothing special; each uses topics of its own."""
+    """Yields one broker for the tests of a module without special needs; each test uses its own topics."""
     broker = make_broker(peer, tmp_path_factory.mktemp("shared") / "data")
     broker.start()
     yield broker
@@ -69,13 +69,13 @@ def shared_broker(peer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture
 def properties() -> dict[str, str]:
-    """The broker's properties; a module that needs others overrides this."""
+    """Returns the broker's properties; a module that needs others overrides this."""
     return {}
 
 
 @pytest.fixture
 def broker(peer: str, tmp_path: Path, properties: dict[str, str]) -> Iterator[Broker]:
-    """A broker of the test's own, to be killed and started again."""
+    """Yields a broker for one test, which may kill and restart it."""
     broker = make_broker(peer, tmp_path / "data", properties)
     broker.start()
     yield broker
@@ -85,7 +85,7 @@ def broker(peer: str, tmp_path: Path, properties: dict[str, str]) -> Iterator[Br
 
 @pytest.fixture
 def start_odradek(tmp_path: Path) -> Iterator[Start]:
-    """Starts Odradek with properties, on a directory of choice."""
+    """Starts Odradek with these properties on a directory."""
     made: list[Odradek] = []
 
     def start(properties: Mapping[str, str] | None = None, data: Path | None = None) -> Odradek:
@@ -100,19 +100,19 @@ def start_odradek(tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture(scope="session")
 def command_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
-    """Odradek and Apache Kafka, for all tests that run the same commands on both."""
+    """Yields Odradek and Apache Kafka, for all tests that run the same commands on both."""
     yield from commanding.both(tmp_path_factory.mktemp("commands"))
 
 
 @pytest.fixture
 def run(command_brokers: list[Broker], capsys: pytest.CaptureFixture[str]) -> commanding.Run:
-    """Runs a command on both; returns what it did on Odradek once it is the same on Apache Kafka."""
+    """Runs a command on both; returns Odradek's outcome once Apache Kafka's is the same."""
     return commanding.run_on(command_brokers, capsys)
 
 
 @pytest.fixture
 def feed(monkeypatch: pytest.MonkeyPatch) -> commanding.Feed:
-    """Gives commands something to read from standard input, each of them all of it."""
+    """Sets the content of standard input, all of which each command reads."""
     fed = commanding.Fed()
     monkeypatch.setattr("sys.stdin", fed)
     return lambda content: setattr(fed, "content", content)
@@ -127,7 +127,7 @@ def share_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineClien
 
 @pytest.fixture
 def consumers(share_client: LineClient) -> Consumers:
-    """Share consumers of the Java client, in one JVM per module."""
+    """Yields share consumers of the Java client, in one JVM per module."""
     return Consumers(share_client)
 
 
@@ -136,6 +136,6 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
-    """A topic name that no other test uses."""
+    """Returns a topic name that no other test uses."""
     name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
     return f"{name[:80].strip('-')}-{next(_numbers)}"

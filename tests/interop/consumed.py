@@ -1,4 +1,4 @@
-"""What a confluent_kafka message has once a broker has delivered or acknowledged it: its types allow None for each."""
+"""The values of a confluent_kafka message that was delivered or acknowledged; its types allow None for each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def value_of(message: Message) -> bytes:
 
 
 def error_of(message: Message) -> KafkaError:
-    """Returns the error of a message that is an error."""
+    """Returns the error of a message that has one."""
     error = message.error()
     assert error is not None
     return error

@@ -1,4 +1,4 @@
-"""Consume, transform, produce: copiers that are killed and started again, and a count of what they have done."""
+"""Consume, transform, produce: copiers that are killed and restarted, and checks of their output."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.interop.consumed import partition_of, value_of
 PARTITIONS = 3
 TIMEOUT_S = 120
 SETTLE_S = 2
-"""How long is waited for records that there should not be."""
+"""Time to wait for records that should not exist."""
 
 
 class Copier:
-    """A JVM that copies one topic to another, exactly once."""
+    """A JVM that copies a topic to another, exactly once."""
 
     def __init__(self, bootstrap: str, name: str, group: str, version: str, log: Path, *settings: str) -> None:
         self.log = log
@@ -50,7 +50,7 @@ def create_topics(bootstrap: str) -> None:
 
 
 def fill(bootstrap: str, count: int, first: int = 0) -> None:
-    """Numbers from `first` on, round robin over the partitions."""
+    """Writes numbers from `first` on, round robin over the partitions."""
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number in range(first, first + count):
         producer.produce("input", str(number), partition=number % PARTITIONS)
@@ -59,8 +59,8 @@ def fill(bootstrap: str, count: int, first: int = 0) -> None:
 
 
 def read(bootstrap: str, isolation: str, count: int, timeout_s: float = TIMEOUT_S) -> dict[int, list[int]]:
-    """Returns the records in the output, by partition: until `count` are there, and for a while longer, for those that
-    should not come."""
+    """Returns the records in the output, by partition: waits for `count` records, and then for a while, in case more
+    arrive."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "isolation.level": isolation})
     consumer.assign([TopicPartition("output", index, 0) for index in range(PARTITIONS)])
     values: dict[int, list[int]] = {index: [] for index in range(PARTITIONS)}

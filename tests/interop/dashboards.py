@@ -1,4 +1,4 @@
-"""The expressions of Grafana's dashboards, with their variables replaced, as Prometheus takes them."""
+"""Prepares the expressions of Grafana's dashboards for Prometheus, with their variables replaced."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ VALUES: Mapping[str, str] = {
     "quantile": "0.99",
     "topk": "5",
 }
-"""The values of variables. Those of others are what a dashboard has them match when all is chosen."""
+"""The values of variables. Other variables match everything, as in a dashboard in which all is selected."""
 
 ALL = ".*"
 
 SITES_JOB = 'job="integrations/kafka"'
-"""Grafana's own name for the job that scrapes brokers."""
+"""Grafana's own name of the job that scrapes brokers."""
 
 ELSEWHERE = re.compile(r"(?:jvm|java|container|kubelet|kube|node)_\w+")
-"""The names of a JVM's metrics, of a container's, and of what runs it."""
+"""The names of metrics of a JVM, of a container, and of its platform."""
 
 OTHER_DIALECTS = re.compile(
     r"\w*(?:persec(?:_count)?|timems_count|_value|uncommitted_offsets|lag_millis)|\w*zookeeper\w*"
     r"|leader_uptime|num_alive_connections"
 )
-"""Names that other exporters have for the same, and those of ZooKeeper, which is not there."""
+"""Other exporters' names of the same metrics, and names of ZooKeeper's metrics, which don't exist here."""
 
 PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[(){}\[\]]|\bor\b|[^\w"(){}\[\]]+|\w+')
 GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)")
@@ -44,7 +44,7 @@ METRIC = re.compile(r"\b(?:up|[a-z]+_\w+)\b(?!\s*\()")
 
 
 class Expression(NamedTuple):
-    """An expression, and the panel that it is of."""
+    """An expression, and its panel."""
 
     dashboard: str
     panel: str
@@ -52,8 +52,8 @@ class Expression(NamedTuple):
 
     @property
     def of_the_broker(self) -> str:
-        """Its alternatives that ask for names which a broker has to serve; the empty text where there are none. What
-        it gives without any metric says nothing."""
+        """Returns the alternatives of the expression that need a broker's metrics; empty if there are none. An
+        alternative without any metric says nothing."""
         return " or ".join(one for one in alternatives(self.expression) if asks_a_broker(one))
 
     def __str__(self) -> str:
@@ -61,13 +61,13 @@ class Expression(NamedTuple):
 
 
 def asks_a_broker(alternative: str) -> bool:
-    """True where an alternative names metrics, all of them a broker's."""
+    """True if an alternative uses metrics, and all of them are a broker's."""
     names = metrics(alternative)
     return bool(names) and not any(ELSEWHERE.fullmatch(name) or OTHER_DIALECTS.fullmatch(name) for name in names)
 
 
 def alternatives(expression: str) -> list[str]:
-    """Returns what stands between the `or`s of an expression that are in no brackets."""
+    """Returns the parts of an expression between its top-level `or`s."""
     depth, parts = 0, [""]
     for piece in PIECE.findall(expression):
         depth += (piece in "({[") - (piece in ")}]")
@@ -91,7 +91,7 @@ def replaced(expression: str) -> str:
 
 
 def expressions(path: Path) -> Iterator[Expression]:
-    """Yields the expressions of a dashboard's panels, those in rows that are folded too."""
+    """Yields the expressions of a dashboard's panels, including those in folded rows."""
     dashboard = json.loads(path.read_text(encoding="utf-8"))
     panels = [*dashboard.get("panels", ())]
     panels += [panel for row in dashboard.get("rows", ()) for panel in row.get("panels", ())]

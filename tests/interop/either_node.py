@@ -1,4 +1,4 @@
-"""A place in a cluster, which either make may have: an id, addresses and a data directory."""
+"""A node of a cluster that may run either software: an id, addresses and a data directory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.interop.processes import Server, run
 from tests.interop.quorum import ApacheNode, format_directory
 
 PATIENCE_S = 400
-"""How long a process may take to begin or to end where half a dozen share two cores."""
+"""Timeout for the start or end of a process, when half a dozen processes share two cores."""
 
 
 BROKER_HEAP = "-Xmx384m"
@@ -23,21 +23,21 @@ BROKER_HEAP = "-Xmx384m"
 
 
 class Make(enum.Enum):
-    """Who made a node."""
+    """The software of a node."""
 
     ODRADEK = "odradek"
     APACHE = "apache"
 
 
 class Program(NamedTuple):
-    """How one make's nodes are formatted and run."""
+    """The way in which one software's nodes are formatted and run."""
 
     format: Callable[..., str]
-    """(data directory, options, arguments of the tool) → the file of options; what is formatted stays as it is."""
+    """(data directory, options, arguments of the tool) → the file of options; a formatted directory stays unchanged."""
     command: Callable[[str], list[str]]
-    """The command line, by the file of options."""
+    """Returns the command line for a file of options."""
     ready: str
-    """The line by which it says that it serves; a broker does once it is unfenced."""
+    """The log line that says that the node serves; a broker's comes once it is unfenced."""
 
 
 def _run_apache(file: str) -> list[str]:
@@ -51,7 +51,7 @@ PROGRAMS = {
 
 
 class EitherNode(Server):
-    """One node of a cluster. Who made it may change; its id, its addresses, its options and its data stay."""
+    """A node of a cluster. Its software may change; its id, addresses, options and data stay."""
 
     def __init__(
         self, folder: Path, make: Make, settings: Mapping[str, str], *format_with: str, disks: int = 1
@@ -70,32 +70,33 @@ class EitherNode(Server):
 
     @property
     def address(self) -> str:
-        """Where clients find it, or brokers, where it is a controller."""
+        """Returns the address for clients or, of a controller, for brokers."""
         return self.settings["listeners"].split(",")[0].split("://")[1]
 
     def start(self) -> None:
-        """Runs it until it serves: a broker, until the session of a process that was killed here before is over."""
+        """Runs the node until it serves; a broker must first wait for the end of the session of an earlier killed
+        process."""
         program = PROGRAMS[self.make]
         file = program.format(self.data, self.settings, *self._format_with)
         self.launch(program.command(file), program.ready, PATIENCE_S)
 
     def end(self) -> None:
-        """Ends it as an operator does, who waits until its leaders have moved."""
+        """Stops the node as an operator does, and waits until its leaders have moved."""
         self.signal(signal.SIGTERM)
         self.wait(PATIENCE_S)
 
     def replica(self, topic: str, index: int) -> Path:
-        """The folder of its replica of a partition, in whichever directory it is."""
+        """Returns the folder of its replica of a partition, in whichever directory it is."""
         folders = [folder / f"{topic}-{index}" for folder in self.folders]
         return next((folder for folder in folders if folder.is_dir()), folders[0])
 
     def reformat(self) -> None:
-        """Formats directories that are new, as an operator does who has replaced a disk; either make takes them."""
+        """Formats new directories, as an operator does after replacing a disk; either software accepts them."""
         file = str(self.data.with_name(f"{self.data.name}.properties"))
         run([Odradek.program, "format", "--cluster-id", CLUSTER_ID, "--config", file, "--ignore-formatted"])
 
     def become(self, make: Make) -> None:
-        """Ends it, and starts the other make on its directory, at its addresses."""
+        """Stops the node, and starts the other software on its directory and addresses."""
         self.end()
         self.make = make
         self.start()

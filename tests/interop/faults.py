@@ -1,4 +1,4 @@
-"""Faults of a cluster: nodes that are killed, stopped, frozen, cut off or slow, by chance, which is its seed."""
+"""Random faults of a cluster, from a seed: nodes that are killed, stopped, frozen, cut off or slow."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tests.waiting import eventually
 
 SESSION_S = SESSION_MS / 1000
 MOST_S = 2 * SESSION_S
-"""A fault lasts up to two sessions: some are noticed by the controller, some are not."""
+"""Maximum duration of a fault, two sessions, so that the controller notices some faults but not others."""
 DELAY_S = (0.02, 0.3)
 ROLES = ("leader", "follower", "controller")
 IN_SYNC_AGAIN = 0.8
-"""How likely all are in sync again before the next fault."""
+"""The probability that all replicas are in sync again before the next fault."""
 
 
 class Struck(NamedTuple):
-    """One kind of fault, and the role and the make of the node that had it."""
+    """A kind of fault, and the role and software of its node."""
 
     what: str
     role: str
@@ -35,7 +35,7 @@ class Struck(NamedTuple):
 
 
 class Faults:
-    """A series of faults, each of them in turn to a partition's leader, to its follower and to the controller."""
+    """A series of faults, each in turn of a partition's leader, of its follower and of the controller."""
 
     def __init__(self, cluster: Cluster, topic: str, seed: int) -> None:
         self.counts: Counter[Struck] = Counter()
@@ -57,7 +57,8 @@ class Faults:
         return sum(count for struck, count in self.counts.items() if struck.what == "kill")
 
     def strike(self) -> Struck:
-        """One node is struck, and recovers; not always are all in sync again before the next. Returns what was done."""
+        """Causes a fault of one node, and ends it; sometimes waits until all replicas are in sync. Returns a
+        description."""
         role = next(self._roles)
         victim = self._victim(role)
         (fault,) = self._chance.choices([*self._faults], [*self._faults.values()])
@@ -91,7 +92,7 @@ class Faults:
         return cluster.members[leader if role == "leader" else self._chance.choice(others)]
 
     def _last(self) -> None:
-        """Lets a fault last."""
+        """Waits while a fault lasts."""
         time.sleep(self._chance.uniform(0.1, MOST_S))
 
     # Faults
@@ -106,20 +107,21 @@ class Faults:
         victim.start()
 
     def _freeze(self, victim: EitherNode) -> None:
-        """It may be taken for dead, and goes on as if nothing had happened."""
+        """Stops a process, which may count as dead, and then continues as if nothing had happened."""
         victim.signal(signal.SIGSTOP)
         self._last()
         victim.signal(signal.SIGCONT)
 
     def _cut_off(self, victim: EitherNode) -> None:
-        """Nobody hears of it; clients still reach a broker."""
+        """Cuts a node off from all others; clients still reach a broker."""
         others = [node.node_id for node in self._cluster.nodes if node is not victim]
         self._cluster.network.cut(victim.node_id, *others)
         self._last()
         self._cluster.network.heal()
 
     def _cut_off_from_controller(self, victim: EitherNode) -> None:
-        """A broker goes on replicating while it is fenced; where it is the controller's turn, it is one broker's."""
+        """Cuts a broker off from the controller: it continues to replicate while it is fenced. If it is the
+        controller's turn, one broker is chosen."""
         node_id = victim.node_id
         if node_id == CONTROLLER_ID:
             node_id = self._chance.choice([*self._cluster.members])
@@ -134,6 +136,6 @@ class Faults:
 
 
 def summary(counts: Counter[Struck]) -> str:
-    """A line for each kind of fault."""
+    """Returns a line for each kind of fault."""
     lines = (f"  {count:3} × {struck}" for struck, count in sorted(counts.items()))
     return "\n".join(lines)

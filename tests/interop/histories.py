@@ -1,4 +1,4 @@
-"""Real producers and consumers that go on while everyone is killed, and keep a history that can be checked."""
+"""Real producers and consumers that continue while nodes are killed, and record a history that can be checked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def now_ms() -> int:
 
 
 class TransactionalWriter(threading.Thread):
-    """Transactions without end; now and then its process is as good as killed, and another takes over its id."""
+    """Runs transactions all the time; now and then abandons its producer, and another takes over the id."""
 
     def __init__(self, bootstrap: str, history: History, name: str, seed: int) -> None:
         super().__init__(daemon=True)
@@ -81,7 +81,7 @@ class TransactionalWriter(threading.Thread):
             self._commit(transaction)
 
     def _commit(self, transaction: Transaction) -> None:
-        """Tried again as long as that makes sense; an abort that librdkafka asks for is one."""
+        """Commits, with retries as long as they make sense; aborts if librdkafka requires it."""
         transaction.commit_asked_ms = now_ms()
         transaction.outcome = Outcome.UNKNOWN
         while True:
@@ -99,7 +99,7 @@ class TransactionalWriter(threading.Thread):
 
 
 class HistoryReader(threading.Thread):
-    """Reads from the start of all partitions to where it is told to stop."""
+    """Reads all partitions from their start to the given ends."""
 
     def __init__(self, bootstrap: str, history: History, *, committed: bool) -> None:
         super().__init__(daemon=True)
@@ -128,7 +128,7 @@ class HistoryReader(threading.Thread):
 
 
 def read_to_the_end(bootstrap: str) -> list[Seen]:
-    """Everything that is committed, by a consumer of its own."""
+    """Reads all committed records with a new consumer."""
     settings = {"group.id": "unused", "isolation.level": "read_committed", "enable.partition.eof": True}
     consumer = Consumer({"bootstrap.servers": bootstrap, **settings})
     consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)])

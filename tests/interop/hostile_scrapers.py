@@ -1,4 +1,4 @@
-"""Scrapers that nobody wants, as a process of their own.
+"""Hostile scrapers, in a separate process.
 
 python -m tests.interop.hostile_scrapers HOST:PORT KIND SECONDS
 """
@@ -14,13 +14,13 @@ from typing import Final
 AT_ONCE: Final = 1_000
 REQUEST: Final = b"GET /metrics HTTP/1.1\r\nHost: broker\r\n\r\n"
 PAUSE_S: Final = 0.1
-"""Between two tries of one that was turned away: ten thousand connections a second from all together."""
+"""Pause after a rejected connection: all scrapers together open ten thousand connections a second."""
 
 Attack = Callable[[str, int], Awaitable[None]]
 
 
 async def half_open(host: str, port: int) -> None:
-    """Says nothing, or half of a word, for as long as it may."""
+    """Sends nothing, or half of a word, for as long as possible."""
     reader, writer = await asyncio.open_connection(host, port)
     writer.write(b"GET /metr")
     await reader.read()
@@ -38,7 +38,7 @@ async def slow(host: str, port: int) -> None:
 
 
 async def never_reading(host: str, port: int) -> None:
-    """Asks for a page, and takes nothing of it."""
+    """Requests a page, and doesn't read it."""
     _, writer = await asyncio.open_connection(host, port, limit=1)
     writer.write(REQUEST)
     await writer.drain()
@@ -48,7 +48,7 @@ async def never_reading(host: str, port: int) -> None:
 
 
 async def all_at_once(host: str, port: int) -> None:
-    """Asks for a page, and takes it, again and again."""
+    """Requests a page and reads it, again and again."""
     reader, writer = await asyncio.open_connection(host, port)
     writer.write(REQUEST)
     await reader.read()
@@ -56,7 +56,7 @@ async def all_at_once(host: str, port: int) -> None:
 
 
 async def huge(host: str, port: int) -> None:
-    """Sends headers without an end."""
+    """Sends headers without end."""
     _, writer = await asyncio.open_connection(host, port)
     writer.write(b"GET /metrics HTTP/1.1\r\n")
     while True:
@@ -65,7 +65,7 @@ async def huge(host: str, port: int) -> None:
 
 
 async def silent_connects(host: str, port: int) -> None:
-    """Connects and hangs up."""
+    """Connects and disconnects."""
     _, writer = await asyncio.open_connection(host, port)
     writer.close()
 

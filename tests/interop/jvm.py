@@ -1,4 +1,4 @@
-"""Apache Kafka's tools and the Java clients of every age, run with as little JVM as will do."""
+"""Runs Apache Kafka's tools and Java clients of all versions, in JVMs that are as small as possible."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TOOLS = {
 
 @cache
 def clients(version: str) -> Path:
-    """The jars of the Java client of one version."""
+    """Returns the jars of the Java client of one version."""
     return resolve(f"clients-{version}", HERE / "clients.xml", f"-Dkafka.version={version}")
 
 
@@ -57,22 +57,22 @@ def java(classpath: str, main: str, *arguments: str, flags: tuple[str, ...] = ()
 
 
 def command_of(name: str, *arguments: str) -> list[str]:
-    """The command line of one of Apache Kafka's tools, by the name of its script."""
+    """Returns the command line of one of Apache Kafka's tools, by the name of its script."""
     return java(f"{apache_kafka()}/*", TOOLS[name], *arguments)
 
 
 def tool(name: str, *arguments: str, stdin: str = "", timeout_s: float = 120) -> str:
-    """Run one of Apache Kafka's tools to its end; what it printed. A bad status fails the test."""
+    """Runs one of Apache Kafka's tools to its end; returns its output. A non-zero exit code fails the test."""
     return run(command_of(name, *arguments), stdin=stdin.encode(), timeout_s=timeout_s).stdout.decode()
 
 
 def compiled(source: str, version: str) -> str:
-    """The class path with `source` compiled against the Java client of one version."""
+    """Returns the class path with `source` compiled against the Java client of one version."""
     return compiled_against(source, clients(version), version)
 
 
 def compiled_against(source: str, jars: Path, label: str) -> str:
-    """The class path with `source` compiled against jars, of which `label` is the name in the cache."""
+    """Returns the class path with `source` compiled against jars; `label` is their name in the cache."""
     text = (HERE / source).read_bytes()
     folder = JARS / f"classes-{label}-{hashlib.sha256(text).hexdigest()[:12]}"
     with locked(folder.name):
@@ -85,7 +85,7 @@ def compiled_against(source: str, jars: Path, label: str) -> str:
 
 
 def line_client(version: str, log: Path, *beside: str) -> LineClient:
-    """A JVM with the Java client of one version, which takes commands until it is closed. `beside` are sources of
-    classes that its settings name."""
+    """Starts a JVM with the Java client of one version, which reads commands until it is closed. `beside` are sources
+    of classes that its settings name."""
     classpath = ":".join(compiled(source, version) for source in ("Client.java", *beside))
     return LineClient(f"java {version}", java(classpath, "Client"), log)

@@ -32,7 +32,7 @@ def login_module(keytab: Path, principal: str) -> str:
 
 
 class KerberosBroker(Odradek):
-    """A broker with a listener of each kind; who may do something, entries say."""
+    """A broker with a listener of each kind, and access control entries."""
 
     def __init__(self, data: Path, keytab: Path, authority: Authority, more: Mapping[str, str] | None = None) -> None:
         super().__init__(data)
@@ -78,7 +78,7 @@ class Place(NamedTuple):
     keytabs: Mapping[str, Path]
 
     def properties(self, user: str, protocol: str, **others: str) -> str:
-        """A file with the settings of a Java client."""
+        """Writes a file with the settings of a Java client."""
         file = self.realm.folder / f"{user.replace('/', '-')}.{protocol}.properties"
         settings = {
             "security.protocol": protocol,
@@ -99,7 +99,7 @@ class Place(NamedTuple):
 
 @contextmanager
 def environment(realm: Realm) -> Iterator[None]:
-    """Has this process, and those that it starts, know the realm alone."""
+    """Makes the realm the only one that this process and its children know."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in realm.environment.items():
             patch.setenv(name, value)
@@ -112,7 +112,7 @@ def environment(realm: Realm) -> Iterator[None]:
 
 @contextmanager
 def started_realm(folder: Path) -> Iterator[Realm]:
-    """A realm that this process knows. Fails where a part of it is missing on this machine."""
+    """Yields a realm that this process knows. Fails if this machine lacks a part of it."""
     if importlib.util.find_spec("gssapi") is None:
         pytest.fail(f"there is no python-gssapi: apt-get install {PACKAGES}, then make setup-gssapi")
     realm = Realm(folder)

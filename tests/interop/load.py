@@ -1,4 +1,4 @@
-"""Writers and a reader that go on while the broker is killed, and remember what they were told."""
+"""Writers and a reader that continue while the broker is killed, and record the answers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.interop.consumed import error_of, offset_of, partition_of, value_of
 PAUSE_S = 0.002
 FLUSH_TIMEOUT_S = 60
 AHEAD = 2000
-"""How many records a writer has under way at most: it waits for a slow broker, and does not outrun it without end."""
+"""Maximum number of records in flight of a writer, which waits for a slow broker."""
 # What librdkafka reports while a broker is away; all else that it reports is a fault.
 BROKER_IS_AWAY = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})
 RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "log_level": 0}
 
 
 class Writer(threading.Thread):
-    """Writes 0, 1, 2, … to a partition, and remembers the offset that each was acknowledged with."""
+    """Writes 0, 1, 2, … to a partition, and records the offset of each acknowledged number."""
 
     def __init__(self, bootstrap: str, where: tuple[str, int], settings: Mapping[str, object]) -> None:
         super().__init__(daemon=True)
@@ -48,7 +48,7 @@ class Writer(threading.Thread):
             self._producer.poll(PAUSE_S)
 
     def finish(self) -> None:
-        """Stop writing and wait until all is acknowledged."""
+        """Stops writing, and waits until everything is acknowledged."""
         self._stop_asked.set()
         self.join()
         left = self._producer.flush(FLUSH_TIMEOUT_S)
@@ -57,14 +57,14 @@ class Writer(threading.Thread):
 
 
 class Seen(NamedTuple):
-    """One record as a reader saw it."""
+    """A record as a reader saw it."""
 
     offset: int
     number: int
 
 
 class Reader(threading.Thread):
-    """Reads partitions of a topic from their start, all the time, and remembers every record and every fault."""
+    """Reads partitions of a topic from their start all the time, and records every record and every error."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         super().__init__(daemon=True)
@@ -94,7 +94,7 @@ class Reader(threading.Thread):
         )
 
     def finish(self, timeout_s: float = 60) -> None:
-        """Read to the ends that the broker tells now, and stop."""
+        """Reads up to the broker's current end offsets, and stops."""
         deadline = time.monotonic() + timeout_s
         asker = Consumer({"bootstrap.servers": self._servers, "group.id": "unused"})
         self._ends = {
@@ -116,7 +116,7 @@ WRITERS: tuple[dict[str, object], ...] = (
 
 
 class Load:
-    """Writers of a topic's partitions, and a reader of all."""
+    """Writers for a topic's partitions, and a reader of all."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         settings = itertools.cycle(WRITERS)
@@ -131,7 +131,8 @@ class Load:
         self.reader.finish()
 
     def check(self) -> int:
-        """Nothing acknowledged is lost or elsewhere, the reader never went back; how much was acknowledged."""
+        """Checks that no acknowledged record is lost or at another offset, and that the reader never went back; returns
+        the number of acknowledged records."""
         assert not self.reader.faults
         for partition, writer in enumerate(self.writers):
             assert not writer.failures
@@ -140,8 +141,8 @@ class Load:
 
 
 def check(writer: Writer, seen: list[Seen], *, exactly_once: bool) -> None:
-    """All that a writer was told of is where it was told. One that is not idempotent sends again what may be there
-    already, and then perhaps behind what it sent later."""
+    """Checks that each acknowledged record is at its offset. A writer without idempotence may send a record again that
+    exists already, perhaps after later records."""
     assert [one.offset for one in seen] == list(range(len(seen)))
     stored = dict(seen)
     assert {offset: stored.get(offset) for offset in writer.acknowledged} == writer.acknowledged

@@ -1,4 +1,4 @@
-"""A real `odradek cluster`: its processes, by the lines in which it says what it does."""
+"""A real `odradek cluster`: its processes, according to its log lines."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class LocalCluster(Server):
         self.bootstrap = self.launch(self.command(), r"^ready (\S+:\d+)$", READY_TIMEOUT_S)[1]
 
     def events(self) -> Iterator[dict[str, object]]:
-        """The lines of the supervisor's own."""
+        """Returns the lines of the supervisor itself."""
         for line in self.tail(1 << 24).splitlines():
             if line.startswith("{"):
                 yield json.loads(line)
 
     def pids(self) -> dict[str, int]:
-        """The newest process of each name."""
+        """Returns the newest process of each name."""
         started = [event for event in self.events() if event["event"] == "process started"]
         return {str(event["process"]): int(str(event["pid"])) for event in started}
 

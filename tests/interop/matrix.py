@@ -1,4 +1,4 @@
-"""The client matrix: every client that is tested, and what it can do. The tests and docs/protocol.md derive from it."""
+"""The client matrix: every tested client and its features. The tests and docs/protocol.md are derived from it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Client(NamedTuple):
     odradek_only: bool = False  # Apache Kafka 4 no longer speaks with it
 
     def kinds(self) -> Iterator[Kind]:
-        """Every way in which this client can produce."""
+        """Returns every way in which this client can produce."""
         for codec in self.codecs:
             yield from (Kind(codec, acks) for acks in ACKS)
             if self.idempotent:
@@ -132,7 +132,7 @@ CLIENTS = (
 
 
 def table() -> str:
-    """The matrix as a table in Markdown, for docs/protocol.md."""
+    """Returns the matrix as a table in Markdown, for docs/protocol.md."""
     head = ["client", "creates a topic by", "produces, each with acks 0, 1, all", "idempotent", "from a timestamp"]
     rows = [
         [

@@ -1,6 +1,6 @@
-"""A network between the nodes of a cluster that can be cut and slowed: proxies of this machine before listeners.
+"""A network between the nodes of a cluster that can be cut and slowed: proxies on this machine before listeners.
 
-They are in a process of their own, which a test that is busy does not hold up.
+They run in a separate process, so that a busy test doesn't delay them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ Between = frozenset[int]
 
 
 class Network:
-    """Proxies, who is cut off from whom, and who is slow.
+    """The proxies, the cut links, and the slow nodes.
 
-    What is sent over a cut is delivered once it heals, unless either side has given up, as over a TCP connection whose
-    packets are lost. `processes` says which process is whose, by node id: so a connection has two ends that are known.
+    Bytes sent over a cut link are delivered after it has healed, unless either side has given up, as over a TCP
+    connection whose packets are lost. `processes` has each node's process by node id, so that the two ends of a
+    connection are known.
     """
 
     def __init__(self, folder: Path, processes: Callable[[], Mapping[int, int]]) -> None:
@@ -28,35 +29,35 @@ class Network:
         self._client = LineClient("network", program, folder / "network.log")
 
     def before(self, node_id: int, address: str) -> str:
-        """Returns an address by which others reach a node's listener through this network."""
+        """Returns an address by which other nodes reach a node's listener through this network."""
         (address,) = self._client.ask(f"before {node_id} {address}")
         return address
 
     def cut(self, one: int, *others: int) -> None:
-        """Nothing passes between a node and the others any more, in either direction."""
+        """Stops all traffic between a node and the others, in both directions."""
         self._introduce()
         for other in others:
             self._client.ask(f"cut {one} {other}")
 
     def slow(self, node_id: int, delay_s: float) -> None:
-        """Bytes to and from a node take so much longer."""
+        """Delays bytes to and from a node."""
         self._introduce()
         self._client.ask(f"slow {node_id} {delay_s}")
 
     def heal(self) -> None:
-        """Ends all cuts and delays; what waited goes on."""
+        """Ends all cuts and delays; waiting bytes are delivered."""
         self._client.ask("heal")
 
     def carried(self) -> set[Between]:
-        """Returns between which nodes there are connections over this network."""
+        """Returns the pairs of nodes with connections over this network."""
         self._introduce()
         return {frozenset(map(int, line.split())) for line in self._client.ask("carried")}
 
     def close(self) -> None:
-        """Ends the network, with all that passes over it."""
+        """Ends the network, with all of its connections."""
         self._client.kill9()
 
     def _introduce(self) -> None:
-        """Says whose the processes of this moment are."""
+        """Tells the network which process belongs to which node now."""
         pids = " ".join(f"{node_id}={pid}" for node_id, pid in self._processes().items())
         self._client.ask(f"processes {pids}")

@@ -1,13 +1,13 @@
-"""The process of `network.py`: proxies between nodes, driven by lines on standard input.
+"""The process of `network.py`: proxies between nodes, with commands on standard input.
 
     before NODE HOST:PORT     answers the address of a new proxy before a node's listener
-    processes NODE=PID…       whose connections are whose
-    cut NODE NODE             holds what passes between the two
-    slow NODE SECONDS         delays what passes to and from a node
+    processes NODE=PID…       sets the process of each node
+    cut NODE NODE             stops all traffic between the two
+    slow NODE SECONDS         delays all traffic to and from a node
     heal                      ends cuts and delays
-    carried                   answers NODE NODE for each two that are connected
+    carried                   answers NODE NODE for each connected pair
 
-Each closes with `done`.
+Each answer ends with `done`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 
 RECEIVED_BYTES = 1 << 16
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-"""The kernel's connections; a JVM's are in the second."""
+"""The kernel's tables of connections; a JVM's are in the second."""
 LOCAL, REMOTE, INODE = 1, 2, 9
 """Columns of these tables."""
 NOBODY = 0
@@ -30,7 +30,7 @@ NOBODY = 0
 
 @dataclass(eq=False)
 class Connection:
-    """One that has come in for a node, by its two ports, and whose it is, if that is known."""
+    """A connection to a node's proxy, by its two ports, with its owner if that is known."""
 
     node_id: int
     ports: tuple[int, int]
@@ -42,7 +42,7 @@ class Connection:
 
 
 class Proxies:
-    """All proxies, their connections, and what holds these up."""
+    """All proxies, their connections, and what delays them."""
 
     def __init__(self) -> None:
         self._servers: list[asyncio.Server] = []
@@ -127,7 +127,7 @@ class Proxies:
         writer.close()
 
     def _find_owners(self) -> None:
-        """Finds out whose those connections are of which that is not known."""
+        """Finds the owners of connections whose owner is unknown."""
         unknown = [one for one in self._connections if one.owner == NOBODY]
         inodes = inodes_by_ports() if unknown else {}
         owners = {inode: node_id for node_id, pid in self._processes.items() for inode in sockets_of(pid)}
@@ -136,7 +136,7 @@ class Proxies:
 
 
 def inodes_by_ports() -> dict[tuple[int, int], str]:
-    """The inodes of the ends of this machine's connections, by (the port here, the port there)."""
+    """Returns the inodes of the ends of this machine's connections, by (local port, remote port)."""
     inodes = {}
     for table in TABLES:
         for line in table.read_text().splitlines()[1:]:
@@ -147,7 +147,7 @@ def inodes_by_ports() -> dict[tuple[int, int], str]:
 
 
 def sockets_of(pid: int) -> Iterator[str]:
-    """The inodes of the sockets that a process has open."""
+    """Returns the inodes of a process's open sockets."""
     with contextlib.suppress(OSError):
         for link in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):  # closed meanwhile
@@ -157,7 +157,7 @@ def sockets_of(pid: int) -> Iterator[str]:
 
 
 async def serve() -> None:
-    """Obeys the lines of standard input until it ends."""
+    """Carries out the commands on standard input until it ends."""
     proxies = Proxies()
     commands: dict[str, Callable[..., object]] = {
         name: getattr(proxies, name) for name in ("before", "processes", "cut", "slow", "heal", "carried")

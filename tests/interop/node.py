@@ -1,4 +1,4 @@
-"""kafkajs: installed once by npm from its lock into .cache, driven by lines."""
+"""kafkajs: installed once by npm from its lock file into .cache, with commands line by line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILES = ("package.json", "package-lock.json", "client.js", "member.js")
 
 @cache
 def installed() -> Path:
-    """A folder with the client and its packages, made anew when one of the files has changed."""
+    """Returns a folder with the client and its packages, installed again if one of the files has changed."""
     digest = hashlib.sha256(b"".join((HERE / file).read_bytes() for file in FILES)).hexdigest()[:12]
     folder = CACHE / "node" / digest
     with locked("node"):
@@ -32,5 +32,5 @@ def installed() -> Path:
 
 
 def line_client(log: Path) -> LineClient:
-    """A Node process with kafkajs, which takes commands until it is closed."""
+    """Starts a Node process with kafkajs, which reads commands until it is closed."""
     return LineClient("kafkajs", ["node", str(installed() / "client.js")], log)

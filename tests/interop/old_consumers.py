@@ -1,4 +1,4 @@
-"""Consumers of the high level of Kafka 0.8, and the groups that they are."""
+"""Consumers with Kafka 0.8's high-level consumer, and their groups."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTINGS = {
 ZOOKEEPER = {"offsets.storage": "zookeeper"}
 DUAL = {"offsets.storage": "kafka", "dual.commit.enabled": "true"}
 KAFKA = {"offsets.storage": "kafka", "dual.commit.enabled": "false"}
-"""The steps of a migration of offsets, as Kafka's documentation has them."""
+"""The options with which a consumer stores its offsets in Kafka, according to Kafka's documentation."""
 
 RECORD = re.compile(rb"^record (\S+) (\d+) (\d+) (\S+)\n", re.MULTILINE)
 
@@ -45,7 +45,7 @@ class Consumed(NamedTuple):
 
 
 class OldConsumer(Server):
-    """A process with a consumer; started again, it is another member of its group."""
+    """A process with a consumer. After a restart it is another member of its group."""
 
     def __init__(
         self, folder: Path, connect: str, group: str, streams: Mapping[str, int], version: str = "0.8.2.2"
@@ -68,7 +68,7 @@ class OldConsumer(Server):
         self.launch(command, r"^consuming$", SOON_S)
 
     def consumed(self) -> Iterator[Consumed]:
-        """All records that it has printed, in whichever of its lives."""
+        """Returns all records that it has printed, in all of its processes."""
         for match in RECORD.finditer(self.log.read_bytes()):
             topic, partition, offset, value = (text.decode() for text in match.groups())
             yield Consumed(TopicPartition(topic, int(partition)), int(offset), value)
@@ -77,7 +77,8 @@ class OldConsumer(Server):
 def settled(
     client: KazooClient, group: str, members: int, partitions: Mapping[str, int], strategy: str = "range"
 ) -> bool:
-    """Whether a group has so many members, of which each owns the partitions that fall to it by Odradek's own rules."""
+    """True if a group has this number of members, each of which owns its partitions according to Odradek's own
+    rules."""
     ranges = {topic: range(count) for topic, count in partitions.items()}
     now = _read(client, group)
     if now is None or len(now.members) != members or len(now.owners) != sum(partitions.values()):

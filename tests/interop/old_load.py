@@ -1,4 +1,4 @@
-"""A load for groups of old consumers: numbers that a producer writes, and that consumers have to print."""
+"""A load for groups of old consumers: a producer writes numbers, and the consumers must print them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.interop.old_consumers import Consumed, OldConsumer
 from tests.interop.zookeeper import SOON_S, until
 
 PAUSE_S = 0.005
-"""Some two hundred records a second: for several JVMs on a small machine."""
+"""Pause between records, about two hundred a second: enough for several JVMs on a small machine."""
 
 PATIENT = {"message.timeout.ms": 180_000, "enable.idempotence": True, "log_level": 0, "reconnect.backoff.max.ms": 200}
 
 
 class Numbers(threading.Thread):
-    """Writes 0, 1, 2, … to the partitions of a topic in turn, and remembers where each was acknowledged."""
+    """Writes 0, 1, 2, … to the partitions of a topic in turn, and records the place of each acknowledged number."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         super().__init__(daemon=True)
@@ -47,13 +47,13 @@ class Numbers(threading.Thread):
             number += 1
 
     def goes_on(self, records: int = 200) -> None:
-        """Waits until so many more have been acknowledged."""
+        """Waits until this many more numbers are acknowledged."""
         before = len(self.acknowledged)
         until(lambda: self.failures or len(self.acknowledged) >= before + records)
         assert not self.failures
 
     def finish(self) -> set[Consumed]:
-        """Stops, and returns the records of which all were acknowledged."""
+        """Stops, and returns the records, all of which are acknowledged."""
         self._stop_asked.set()
         self.join()
         assert self._producer.flush(SOON_S) == 0
@@ -62,12 +62,13 @@ class Numbers(threading.Thread):
 
 
 def consumed_by(consumers: Iterable[OldConsumer]) -> Counter[Consumed]:
-    """How often each record was printed."""
+    """Returns how often each record was printed."""
     return Counter(record for consumer in consumers for record in consumer.consumed())
 
 
 def until_consumed(records: set[Consumed], consumers: list[OldConsumer]) -> Counter[Consumed]:
-    """Waits until all records have been printed; returns how often each was. One that was never written is a fault."""
+    """Waits until all records have been printed; returns how often each was. A record that was never written is an
+    error."""
     until(lambda: records <= consumed_by(consumers).keys(), consumers)
     counts = consumed_by(consumers)
     assert counts.keys() == records

@@ -1,4 +1,4 @@
-"""A controller of Odradek's, and brokers of either make that join it."""
+"""A controller of Odradek, and brokers of either kind that join it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tests.interop.processes import Server, free_port, run
 from tests.interop.quorum import CONTROLLER_ID, ONE_OF_EACH, ApacheNode
 
 READY_WITHIN_S = 90
-"""A broker waits for its controller, and for its last session to end."""
+"""Timeout of a start: a broker waits for its controller, and for the end of its last session."""
 
 SESSION_MS = 3_000
-"""How long the controller waits for a broker that was killed."""
+"""Session timeout of a killed broker."""
 
 
 def formatted(data: Path, settings: Mapping[str, str], *format_with: str) -> str:
-    """The file of properties; the directory is formatted unless it was."""
+    """Returns the file of properties; formats the directory if it isn't formatted."""
     file = data.with_name(f"{data.name}.properties")
     file.write_text("".join(f"{key}={value}\n" for key, value in {"log.dirs": str(data), **settings}.items()))
     if not data.exists():
@@ -26,7 +26,7 @@ def formatted(data: Path, settings: Mapping[str, str], *format_with: str) -> str
 
 
 class OdradekNode(Server):
-    """A controller or a broker of Odradek's, in a process of its own, at addresses of its own."""
+    """A controller or a broker of Odradek, in its own process and with its own addresses."""
 
     def __init__(self, data: Path, settings: Mapping[str, str], *format_with: str) -> None:
         super().__init__(
@@ -38,26 +38,26 @@ class OdradekNode(Server):
 
     @property
     def command(self) -> list[str]:
-        """How it is started; its directory is formatted by then."""
+        """Returns its command line; its directory is formatted before."""
         return [Odradek.program, "run", formatted(self.data, self.settings, *self._format_with)]
 
     def start(self) -> None:
         self.launch(self.command, r"^ready (\S+:\d+)$", READY_WITHIN_S)
 
     def restart(self) -> None:
-        """Start again after a stop or a kill; a running one is stopped cleanly first."""
+        """Starts the node again after a stop or a kill; stops a running node cleanly first."""
         self.stop()
         self.start()
 
     @property
     def bootstrap(self) -> str:
-        """Where clients reach it."""
+        """Returns the address for clients."""
         listeners = dict(listener.split("://") for listener in self.settings["listeners"].split(","))
         return listeners["PLAINTEXT"]
 
 
 class OwnQuorum:
-    """One controller of Odradek's, which may be a broker as well, and how brokers find it."""
+    """A controller of Odradek, which may be a broker as well, and its address for brokers."""
 
     def __init__(self, folder: Path, *, is_broker: bool = False, **settings: str) -> None:
         """`settings` are the controller's, with `__` for each dot."""
@@ -81,12 +81,12 @@ class OwnQuorum:
         self.controller = OdradekNode(folder / "controller", own, "--standalone")
 
     def odradek(self, node_id: int, **properties: str) -> OdradekNode:
-        """A broker of Odradek's that joins."""
+        """Returns a broker of Odradek that joins."""
         settings = {**self.joining, "node.id": str(node_id), "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}"}
         return OdradekNode(self.folder / f"odradek-{node_id}", {**settings, **properties})
 
     def apache(self, node_id: int, **properties: str) -> tuple[ApacheNode, str]:
-        """A broker of Apache Kafka's that joins, and its address."""
+        """Returns a broker of Apache Kafka that joins, and its address."""
         address = f"127.0.0.1:{free_port()}"
         settings = {**self.joining, "node.id": str(node_id), "listeners": f"PLAINTEXT://{address}", **properties}
         return ApacheNode(self.folder / f"apache-{node_id}", settings, "--no-initial-controllers"), address

@@ -1,4 +1,4 @@
-"""Real processes under test: servers that say when they are ready, and clients driven by lines."""
+"""Real processes under test: servers with a ready line, and clients that read commands."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ STOP_TIMEOUT_S = 30
 
 
 def free_port() -> int:
-    """A port that was free a moment ago; for servers that cannot choose one by themselves."""
+    """Returns a port that was free a moment ago, for servers that can't choose one themselves."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 class Server:
-    """One server process and its log; started again, it keeps its arguments and its data."""
+    """A server process and its log; after a restart it has the same arguments and data."""
 
     # What has been started and not been forgotten: its log is shown beside a test that fails.
     started: list[Server] = []  # noqa: RUF012
 
     patience_s: float = 0
-    """How long it may take at least to get ready, where that is more than usual."""
+    """Minimum time that it may take until it is ready, if that is longer than usual."""
 
     def __init__(self, name: str, log: Path) -> None:
         self.name = name
@@ -48,7 +48,7 @@ class Server:
         environment: Mapping[str, str] | None = None,
         cwd: Path = ROOT,
     ) -> re.Match[str]:
-        """Start `command` and wait until its output has a line that matches `ready`."""
+        """Starts `command` and waits until its output has a line that matches `ready`."""
         assert self._process is None, f"{self.name} runs already"
         seen = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
@@ -87,7 +87,7 @@ class Server:
         os.kill(self.pid, number)
 
     def wait(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
-        """The exit status of the process, which has been told to end."""
+        """Returns the exit code of the process, which has got a signal to end."""
         assert self._process is not None, f"{self.name} is not running"
         status = self._process.wait(timeout_s)
         self._process = None
@@ -99,7 +99,7 @@ class Server:
             self.wait()
 
     def stop(self) -> int:
-        """Ask it to end, as an operator would; the exit status."""
+        """Stops the process as an operator does; returns the exit code."""
         if self._process is None:
             return 0
         self.signal(signal.SIGTERM)
@@ -110,7 +110,7 @@ class Server:
             raise AssertionError(f"{self.name} did not stop within {STOP_TIMEOUT_S} s of SIGTERM") from None
 
     def forget(self) -> None:
-        """End it, if need be, and no longer show its log."""
+        """Ends the process if it runs, and no longer shows its log."""
         self.kill9()
         Server.started[:] = [server for server in Server.started if server is not self]
 
@@ -119,7 +119,7 @@ class Server:
 
 
 class LineClient:
-    """A program that answers each command on standard input with lines that close with `done` or `error …`."""
+    """A program that answers each command with lines, the last of which is `done` or `error …`."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
         self.name = name
@@ -138,7 +138,7 @@ class LineClient:
         self._lines.put(None)
 
     def ask(self, command: str, lines: Iterable[str] = (), timeout_s: float = 60) -> list[str]:
-        """The lines of the answer; a failure there fails here, with the words it came in."""
+        """Returns the lines of the answer; an error there raises an error here with the same text."""
         assert self._process.stdin is not None
         self._process.stdin.write("".join(f"{line}\n" for line in (command, *lines)))
         self._process.stdin.flush()
@@ -165,7 +165,7 @@ class LineClient:
         return self._process.poll() is None
 
     def kill9(self) -> None:
-        """End it at once, as a crash does."""
+        """Kills the process at once, like a crash."""
         self._process.kill()
         self._process.wait()
 
@@ -186,7 +186,7 @@ class LineClient:
 def run(
     command: Sequence[str], *, stdin: bytes = b"", timeout_s: float = 120, check: bool = True
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program to its end; with `check`, a bad status fails the test and shows what was printed."""
+    """Runs a program to its end; with `check`, a non-zero exit code fails the test with the output."""
     ended = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s, cwd=ROOT, check=False)
     if check:
         assert ended.returncode == 0, (

@@ -1,4 +1,4 @@
-"""A quorum of Apache Kafka's own controllers, and brokers of either make that join it."""
+"""A quorum of Apache Kafka's own controllers, and brokers of either kind that join it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.interop.brokers import ALONE, CLUSTER_ID, JVM_READY_TIMEOUT_S, Odrade
 from tests.interop.processes import Server, free_port, run
 
 SESSION_MS = 3_000
-"""How long a controller waits for a broker that was killed, and so how long one that comes back waits."""
+"""Session timeout of a killed broker, and so the wait of a broker that comes back."""
 
 CONTROLLER_ID = 100
 
@@ -24,7 +24,7 @@ ONE_OF_EACH = {
 
 
 class ApacheNode(Server):
-    """A controller or a broker of Apache Kafka 4.3.1, in a process of its own."""
+    """A controller or a broker of Apache Kafka 4.3.1, in its own process."""
 
     VERBOSE: ClassVar = "-Dorg.slf4j.simpleLogger.log.kafka.server=info"
 
@@ -42,7 +42,7 @@ class ApacheNode(Server):
         self.launch(command, r"Kafka Server started", JVM_READY_TIMEOUT_S)
 
     def restart(self) -> None:
-        """Start again after a stop or a kill; a running one is stopped cleanly first."""
+        """Starts the node again after a stop or a kill; stops a running node cleanly first."""
         self.stop()
         self.start()
 
@@ -60,7 +60,7 @@ class OnSeveral(Odradek):
 
 
 class Quorum:
-    """One controller, which may be a broker as well, and how brokers find it."""
+    """A controller, which may be a broker as well, and its address for brokers."""
 
     def __init__(
         self,
@@ -84,14 +84,14 @@ class Quorum:
         own = {**self.joining, "process.roles": "controller", "node.id": str(CONTROLLER_ID)}
         own["listeners"] = f"CONTROLLER://{address}"
         self.bootstrap = f"127.0.0.1:{free_port()}"
-        """Where the controller's broker listens, if it is one."""
+        """The address of the controller's broker, if it is one."""
         if is_broker:
             own["process.roles"] = "broker,controller"
             own["listeners"] += f",PLAINTEXT://{self.bootstrap}"
         self.controller = ApacheNode(folder / "controller", own, "--standalone")
 
     def odradek(self, node_id: int, cluster_id: str = CLUSTER_ID, dirs: int = 1, **properties: str) -> Odradek:
-        """A broker that joins, on directories that kafka-storage has formatted."""
+        """Returns a broker that joins, on directories formatted by kafka-storage."""
         folders = [self.folder / f"odradek-{node_id}{'-more' * number}" for number in range(dirs)]
         data = folders[0]
         settings = {**self.joining, "node.id": str(node_id), **properties}
@@ -100,14 +100,14 @@ class Quorum:
         return Odradek(data, settings) if dirs == 1 else OnSeveral(folders, settings)
 
     def apache(self, node_id: int, **properties: str) -> tuple[ApacheNode, str]:
-        """Another such broker, and its address."""
+        """Returns another such broker, and its address."""
         address = f"127.0.0.1:{free_port()}"
         settings = {**self.joining, "node.id": str(node_id), "listeners": f"PLAINTEXT://{address}", **properties}
         return ApacheNode(self.folder / f"apache-{node_id}", settings, "--no-initial-controllers"), address
 
 
 def format_directory(data: Path, settings: Mapping[str, str], *format_with: str, cluster_id: str = CLUSTER_ID) -> str:
-    """The file of properties; the directory is formatted unless it was."""
+    """Returns the file of properties; formats the directory if it isn't formatted."""
     file = data.with_name(f"{data.name}.properties")
     file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     if not data.exists():

@@ -1,4 +1,4 @@
-"""Realms of Kerberos with a real KDC (MIT's, from Debian's packages), which trust each other one way."""
+"""Kerberos realms with a real KDC (MIT's, from Debian's packages), one of which trusts the other."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.interop.processes import Server, free_port
 
 OWN: Final = "ODRADEK.TEST"
 OTHER: Final = "OTHER.TEST"
-"""Whose principals get tickets for services of OWN."""
+"""The realm whose principals get tickets for services of OWN."""
 
 PATIENCE_S: Final = 60
 SKEW_S: Final = 2
-"""By how much clocks may differ; a ticket is taken for so long after its end."""
+"""Maximum difference of clocks; a ticket is accepted for this long after its end."""
 
 PACKAGES: Final = "krb5-kdc krb5-admin-server krb5-user libkrb5-dev libsasl2-modules-gssapi-mit"
 SYSTEM_PATH: Final = f"{os.environ['PATH']}:/usr/sbin:/sbin"
@@ -78,7 +78,7 @@ class Realm:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables by which programs know the realms."""
+        """Returns the environment variables with which programs know the realms."""
         return {"KRB5_CONFIG": str(self.config), "KRB5_KDC_PROFILE": str(self.folder / "kdc.conf")}
 
     def start(self) -> None:
@@ -99,12 +99,12 @@ class Realm:
         self._kdc.forget()
 
     def add(self, principal: str, realm: str = OWN) -> Path:
-        """Makes a principal; returns a file with its key."""
+        """Creates a principal; returns a file with its key."""
         self._ask(realm, f'addprinc -randkey "{principal}@{realm}"')
         return self.renew(principal, realm)
 
     def renew(self, principal: str, realm: str = OWN) -> Path:
-        """Gives a principal another key; returns a file with it, and with those before."""
+        """Gives a principal a new key; returns a file with all of its keys."""
         keytab = self.folder / f"{principal.replace('/', '-')}@{realm}.keytab"
         self._ask(realm, f'ktadd -k {keytab} "{principal}@{realm}"')
         return keytab
@@ -126,7 +126,7 @@ class Realm:
                 time.sleep(0.02)  # whether a port is open can only be tried
 
     def _ask(self, realm: str, query: str) -> None:
-        """Does a query of kadmin's, which says by words alone that it failed."""
+        """Runs a query of kadmin, which reports failures only in its output."""
         output = self._run("kadmin.local", "-r", realm, "-q", query)
         assert "while" not in output, output
 

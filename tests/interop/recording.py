@@ -1,7 +1,7 @@
-"""Records what real clients send: a proxy between them and a broker that keeps each request frame.
+"""Records the requests of real clients: a proxy between clients and a broker that stores each request frame.
 
-`pytest tests/interop --record-frames DIR` puts one before every Odradek that a test starts. The broker advertises the
-proxy's address, so that clients stay with it. tests/fuzz/corpus.py makes a corpus of the files.
+`pytest tests/interop --record-frames DIR` puts one in front of every Odradek that a test starts. The broker advertises
+the proxy's address, so that clients keep using it. tests/fuzz/corpus.py makes a corpus of the files.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import threading
 from pathlib import Path
 
 LONGEST_BYTES = 2000
-"""Longer frames are records mostly."""
+"""Maximum size of stored frames; longer frames are mostly records."""
 
 RECEIVED_BYTES = 1 << 16
 
 
 class Proxy:
-    """Listens for the clients of one broker; frames land in a file of its own."""
+    """Listens for the clients of one broker, and stores their frames in a file."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""One broker with a listener for each way in, and those who may use them."""
+"""A broker with a listener for each way to connect, and its users."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.interop.processes import free_port, run
 ADMIN, ADMIN_PASSWORD = "admin", "admin-secret"
 ALICE, PASSWORD = "alice", "alice-secret"
 SUBJECT: Final = "CN=alice,OU=Users,O=x,C=US"
-"""Alice as her certificate has her."""
+"""The subject of alice's certificate."""
 
 AUDIENCE, ISSUER = "kafka", "https://issuer.example.org"
 
@@ -30,7 +30,7 @@ PROTOCOLS: Final[Mapping[str, str]] = {
     "SASL": "SASL_SSL",
     "BARE": "SASL_PLAINTEXT",
 }
-"""The listeners, and what each speaks."""
+"""The listeners, and the protocol of each."""
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 SCRAM: Final = MECHANISMS[1:3]
@@ -41,7 +41,7 @@ LOGIN: Final = (
 
 
 class Certificates:
-    """An authority, one that nobody knows, and what both have signed."""
+    """A trusted authority, an unknown authority, and the certificates that both have signed."""
 
     def __init__(self, folder: Path) -> None:
         self.authority = Authority(folder)
@@ -55,7 +55,7 @@ class Certificates:
 
 
 class Tokens:
-    """An issuer's keys in a file, and tokens of alice's in files: one that is right, one of each that is not."""
+    """An issuer's keys in a file, and files with tokens of alice: a valid one, and an invalid one of each kind."""
 
     def __init__(self, folder: Path) -> None:
         now = int(time.time())
@@ -73,7 +73,7 @@ class Tokens:
 
     @property
     def java_options(self) -> str:
-        """Options of JVMs by which they may read these files."""
+        """Returns the options with which JVMs may read these files."""
         files = (self.right, self.ended, self.of_others, self.forged)
         allowed = {"urls": ",".join(file.as_uri() for file in files), "files": ",".join(map(str, files))}
         prefix = "-Dorg.apache.kafka.sasl.oauthbearer.allowed"
@@ -81,7 +81,7 @@ class Tokens:
 
 
 class SecuredBroker(Odradek):
-    """A broker with an authorizer, whose users are there before its first start."""
+    """A broker with an authorizer, whose users exist before its first start."""
 
     def __init__(self, folder: Path, more: Mapping[str, str] | None = None) -> None:
         super().__init__(folder / "data")
@@ -130,7 +130,7 @@ class SecuredBroker(Odradek):
         }
 
     def format(self) -> None:
-        """Makes the users of SCRAM, as an operator does before the first start."""
+        """Creates the SCRAM users, as an operator does before the first start."""
         users = [f"{name}=[name={ALICE},password={PASSWORD}]" for name in SCRAM]
         words = [word for user in users for word in ("--add-scram", user)]
         cluster = run([self.program, "random-uuid"]).stdout.decode().strip()
@@ -143,15 +143,15 @@ class SecuredBroker(Odradek):
         self.launch(self.command(), r"^ready (\S+:\d+)$", READY_TIMEOUT_S)
 
     def access(self, listener: str, **who: Any) -> Access:
-        """How a client gets in by a listener; `who` replaces what it has to show."""
+        """Returns a client's settings for a listener; `who` replaces its credentials."""
         usual = {"authority": self.certificates.authority.certificate, "user": ALICE, "password": PASSWORD}
         return Access(f"127.0.0.1:{self.ports[listener]}", PROTOCOLS[listener], **{**usual, **who})
 
     def access_by_token(self, token: Path) -> Access:
-        """How a client gets in by a token, over TLS."""
+        """Returns a client's settings for a token, over TLS."""
         return self.access("SASL", mechanism="OAUTHBEARER", password="", token=token)
 
     @property
     def admin(self) -> dict[str, Any]:
-        """The settings of librdkafka for who may do everything."""
+        """Returns librdkafka's settings of the super user."""
         return librdkafka_settings(self.access("ADMIN", mechanism="PLAIN", user=ADMIN, password=ADMIN_PASSWORD))

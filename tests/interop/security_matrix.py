@@ -1,5 +1,5 @@
-"""The security matrix: the clients, the ways in, what is refused, and what each client is told. The tests and
-docs/security-clients.md derive from it."""
+"""The security matrix: the clients, the ways to connect, the rejections, and each client's error messages. The tests
+and docs/security-clients.md are derived from it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Client(NamedTuple):
 
     name: str
     make: Callable[[Path], SecuredClient]
-    """Makes it, given a folder for its files and logs."""
+    """Creates the client, given a folder for its files and logs."""
     lacks: frozenset[str] = frozenset()
-    """The mechanisms that it does not have."""
+    """The mechanisms that it doesn't support."""
 
 
 class Way(NamedTuple):
-    """A way in."""
+    """A way to connect."""
 
     name: str
     access: Callable[[SecuredBroker], Access]
@@ -33,13 +33,13 @@ class Way(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A way in which a client does something wrong, or something that it may not do."""
+    """A wrong or forbidden action of a client."""
 
     name: str
     access: Callable[[SecuredBroker], Access]
     mechanism: str = ""
     lets_in: bool = False
-    """True where it gets in, and may not use the topic."""
+    """True if the client can connect, but may not use the topic."""
 
 
 def _librdkafka(name: str) -> Callable[[Path], SecuredClient]:
@@ -140,7 +140,8 @@ REFUSALS: Final = (
 
 JVMS: Final = ("Java 2.8.2", "Java 4.3.1", "Apache Kafka's tools")
 CLOSED: Final = {"aiokafka": "closed"}
-"""asyncio gives a client no alert that comes after the handshake."""
+"""Clients that only learn that the connection was closed: asyncio doesn't pass on an alert that arrives after the
+handshake."""
 
 TOKEN_REFUSED: Final = {
     "": '{"status":"invalid_token"}',
@@ -170,17 +171,17 @@ TOLD: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(JVMS, "Not authorized to access topics"),
     },
 }
-"""The words in which clients tell what was wrong; those of the client without a name are all others'."""
+"""The clients' error messages; those of the client without a name apply to all other clients."""
 
 
 def words_of(refusal: Refusal, client: str) -> str:
-    """Returns what a client tells, in its own words."""
+    """Returns the error message of a client."""
     words = TOLD[refusal.name]
     return words.get(client, words[""])
 
 
 def matrix() -> Iterator[str]:
-    """Yields the table of the ways in, in Markdown."""
+    """Yields the table of the ways to connect, in Markdown."""
     names = [client.name for client in CLIENTS]
     yield f"| | {' | '.join(names)} |\n| --- |{' --- |' * len(names)}\n"
     for way in WAYS:
@@ -189,7 +190,8 @@ def matrix() -> Iterator[str]:
 
 
 def refusals() -> Iterator[str]:
-    """Yields a table in Markdown of what clients say, for each refusal: those that say the same in one row."""
+    """Yields a table in Markdown of clients' error messages for each rejection; clients with the same message share a
+    row."""
     for refusal in REFUSALS:
         yield f"\n## Refused: {refusal.name}\n\n| clients | words |\n| --- | --- |\n"
         by_words: dict[str, list[str]] = {}

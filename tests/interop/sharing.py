@@ -1,4 +1,4 @@
-"""Share consumers of the Java client, driven line by line, and what tests of share groups have in common."""
+"""Share consumers of the Java client, with commands line by line, and the common parts of share group tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHORT = {
     "group.share.min.record.lock.duration.ms": "1000",
     "group.share.record.lock.duration.ms": "1000",
 }
-"""Heartbeats and locks as short as tests want them."""
+"""Options with short heartbeats and locks, for tests."""
 
 
 class Record(NamedTuple):
@@ -40,7 +40,7 @@ class Consumers:
         self.bootstrap = ""
 
     def create(self, broker: Broker, topic: str, partitions: int = 1, **group: str) -> None:
-        """A topic, and options of the group that is named like it."""
+        """Creates a topic, and sets options of the group with the same name."""
         self.bootstrap = broker.bootstrap
         jvm.tool(
             "kafka-topics", "--bootstrap-server", self.bootstrap, "--create", "--topic", topic,
@@ -49,7 +49,7 @@ class Consumers:
         self.configure("groups", topic, share_auto_offset_reset="earliest", **group)
 
     def configure(self, kind: str, name: str, **options: str) -> None:
-        """Options of a group, a topic or a broker, by attribute names."""
+        """Sets options of a group, a topic or a broker, by attribute names."""
         texts = ",".join(f"{key.replace('_', '.')}={value}" for key, value in options.items())
         jvm.tool(
             "kafka-configs", "--bootstrap-server", self.bootstrap, "--alter", "--entity-type", kind,
@@ -63,7 +63,7 @@ class Consumers:
         self.client.ask(f"produce {self.bootstrap} {topic} {count} {' '.join(settings)}".strip())
 
     def poll(self, name: str, count: int = 1, timeout_s: float = 15) -> list[Record]:
-        """At least so many records, unless the time is up."""
+        """Polls until there are this many records, or the timeout is over."""
         records: list[Record] = []
         deadline = time.monotonic() + timeout_s
         while len(records) < count and time.monotonic() < deadline:
@@ -83,7 +83,7 @@ class Consumers:
 
 
 def start_client(log: Path) -> LineClient:
-    """A JVM for share consumers."""
+    """Starts a JVM for share consumers."""
     return LineClient("share consumers", jvm.java(jvm.compiled("Share.java", VERSION), "Share"), log)
 
 
@@ -92,10 +92,10 @@ def offsets(records: list[Record]) -> list[int]:
 
 
 def deliveries(records: list[Record]) -> list[tuple[int, int]]:
-    """Offsets, and the how many-eth delivery it is."""
+    """Returns offsets with their delivery counts."""
     return sorted((record.offset, record.delivery) for record in records)
 
 
 def share_groups(broker: Broker, *arguments: str) -> str:
-    """kafka-share-groups; what it prints."""
+    """Runs kafka-share-groups; returns its output."""
     return jvm.tool("kafka-share-groups", "--bootstrap-server", broker.bootstrap, *arguments)

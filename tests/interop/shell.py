@@ -1,4 +1,4 @@
-"""The few words of a shell that examples are written in: pipes, `>`, echo, printf, head, and programs."""
+"""The small part of a shell's language that examples use: pipes, `>`, echo, printf, head, and programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.interop.commanding import Fed
 
 
 class Ended(NamedTuple):
-    """A program that has ended."""
+    """The result of a program."""
 
     status: int
     out: bytes
@@ -26,14 +26,14 @@ Program = Callable[[list[str], bytes], Ended]
 
 
 class Shell:
-    """Runs lines in a folder; programs by their names."""
+    """Runs lines in a folder, with programs by name."""
 
     def __init__(self, folder: Path, programs: Mapping[str, Program]) -> None:
         self._folder = folder
         self._programs = {"echo": echo, "printf": printf, "head": head, **programs}
 
     def run(self, line: str) -> Ended:
-        """Runs a line; its end is that of its last program."""
+        """Runs a line; returns the result of its last program."""
         tokens = shlex.shlex(line, posix=True, punctuation_chars="|>")
         tokens.whitespace_split, tokens.commenters = True, ""
         stages: list[list[str]] = [[]]
@@ -67,7 +67,7 @@ def head(words: list[str], stdin: bytes) -> Ended:
 
 
 def odradek(bootstrap: str) -> Program:
-    """Returns `odradek` in this very process, with a cluster to talk to."""
+    """Returns `odradek`, which runs in this process, with a cluster."""
 
     def run(words: list[str], stdin: bytes) -> Ended:
         out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), io.StringIO()

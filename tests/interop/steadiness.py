@@ -1,9 +1,10 @@
-"""How long producers wait while the broker has other work: a compacted topic to clean, old data to read from the disk.
+"""Measures how long producers wait while the broker has other work: cleaning a compacted topic, or reading old data
+from the disk.
 
-Not a test: `python -m tests.interop.steadiness [SECONDS]` prints one line for each of: nothing else, the cleaner at
-work, a consumer of old data that is in memory, one of old data that is not, and nothing else again, all on one broker
-process. Producers send a record of 1 KB at a fixed rate, whatever the answers do, and each is measured from the moment
-at which it was due. Both consumers read at one rate: what differs between them is the device.
+Not a test: `python -m tests.interop.steadiness [SECONDS]` prints a line for each of: no other work, the cleaner, a
+consumer of old data in memory, a consumer of old data on disk, and no other work again, all with one broker process.
+Producers send records of 1 KB at a fixed rate, and each request is measured from the time when it was due. Both
+consumers read at one rate, so that only the device differs.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ from tests.wire import WireClient, request_frame
 
 PRODUCE_VERSION = 7
 RATE = 400
-"""Requests a second: far from what the broker could do, as the question is how long one waits."""
+"""Requests per second: far below the broker's maximum, because the test measures waiting times."""
 RECORD = random.Random(1).randbytes(1000)
 OLD_BATCHES, OLD_BATCH_BYTES = 600, 500_000
 COMPACTED_ROUNDS, KEYS = 60, 20_000
 READS = 100
-"""Fetches a second, each of 1 MB."""
+"""Fetches per second, each of 1 MB."""
 READ, FROM_MEMORY, FROM_DEVICE = "--read", "memory", "the device"
 
 
@@ -51,7 +52,7 @@ def produce_request(topic: str, records: bytes) -> ProduceRequest:
 
 
 class Producer(threading.Thread):
-    """Sends at a rate for some seconds, and keeps how long each request took."""
+    """Sends at a fixed rate for some seconds, and records the duration of each request."""
 
     def __init__(self, bootstrap: str, topic: str, seconds: float) -> None:
         super().__init__()
@@ -112,7 +113,7 @@ def drop_from_memory(data: Path) -> None:
 
 
 def read_old_data(bootstrap: str, data: Path, where_from: str) -> None:
-    """A consumer that reads the old topic from its start, again and again, each time from the device if so told."""
+    """Reads the old topic from its start, again and again; if requested, from the device each time."""
     offset = 0
     with closing(WireClient(bootstrap)) as client:
         due = time.perf_counter()
@@ -131,7 +132,7 @@ def read_old_data(bootstrap: str, data: Path, where_from: str) -> None:
 
 @contextmanager
 def reading_old_data(bootstrap: str, data: Path, where_from: str) -> Iterator[None]:
-    """A process of its own: a thread would take its time from the producer that is measured."""
+    """Runs the consumer in a separate process: a thread would take time from the measured producer."""
     command = [sys.executable, "-m", "tests.interop.steadiness", READ, bootstrap, str(data), where_from]
     reader = subprocess.Popen(command)
     yield

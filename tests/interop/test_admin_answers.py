@@ -1,6 +1,6 @@
-"""The same admin requests to Odradek and to Apache Kafka: the same answers, code by code and word by word.
+"""Sends the same admin requests to Odradek and to Apache Kafka: the answers have the same codes and messages.
 
-Only default messages may differ: a client has words of its own for a bare error code.
+Only default messages may differ, because clients have their own text for a code.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ BARE = {
 
 
 class Step(NamedTuple):
-    """One request of the script."""
+    """A request of the script."""
 
     name: str
     request: object
@@ -264,7 +264,7 @@ SCRIPT = (
 
 
 def plain(value: object) -> object:
-    """An answer without what cannot be the same: ids, throttle times, the order of results, bare words."""
+    """Returns an answer without the parts that differ: ids, throttle times, the order of results, default messages."""
     if hasattr(value, "__wire__"):
         return {name: plain(getattr(value, name)) for name in value.__wire__ if name != "throttle_time_ms"}
     if isinstance(value, list):
@@ -284,7 +284,7 @@ def answers(bootstrap: str) -> list[object]:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], list[object]]:
-    """The answers of Apache Kafka, and ours."""
+    """Returns the answers of Apache Kafka, and of Odradek."""
     folder = tmp_path_factory.mktemp("admin")
     makers: tuple[Callable[[Path], ApacheKafka | Odradek], ...] = (
         ApacheKafka,

@@ -1,4 +1,5 @@
-"""The server's assignors, and the hashes of topics and groups, against Apache Kafka's own (jvm/Assignors.java)."""
+"""Compares the server's assignors, and the hashes of topics and groups, with Apache Kafka's own
+(jvm/Assignors.java)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tests.interop import jvm
 from tests.interop.processes import run
 
 TOPIC_NUMBERS = range(2, 12)
-"""So few and so small that Java's hash sets of their ids are in order."""
+"""Topic numbers that are so few and small that Java's hash sets of their ids are sorted."""
 
 CASES = 150
 
@@ -65,7 +66,7 @@ def spec_of(dice: random.Random, members: Mapping[str, MemberSpec], counts: Mapp
 
 
 def a_life(dice: random.Random, assignor: str, homogeneous: bool) -> list[tuple[GroupSpec, Mapping[str, Assignment]]]:
-    """A group whose members come, go and change, with what we assign after each change."""
+    """Returns a group whose members come, go and change, with our assignment after each change."""
     counts = {topic_id(number): dice.randint(1, 12) for number in TOPIC_NUMBERS}
     shared = sorted(dice.sample(sorted(counts), dice.randint(1, len(counts))))
     members: dict[str, MemberSpec] = {}

@@ -1,4 +1,4 @@
-"""Decisions of ours and of Apache Kafka's StandardAuthorizer, on the same random entries (jvm/Authorizer.java)."""
+"""Compares decisions with Apache Kafka's StandardAuthorizer, on the same random entries (jvm/Authorizer.java)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from tests.interop.processes import run
 pytestmark = pytest.mark.odradek_only
 
 QUESTIONS_EACH = 100
-"""Questions about one set of entries."""
+"""Number of questions about one set of entries."""
 
 NAMES = ["a", "ab", "abc", "abd", "b", "ba", "*", "*a", "!", "ab*", "kafka-cluster", "é", "z"]
 ASKED_NAMES = [name for name in NAMES if name != "*a"]
-"""Kafka forgets entries of all resources where a name begins with their asterisk (docs/differences.md)."""
+"""Names in questions. Kafka ignores entries of all resources for a name that begins with an asterisk
+(docs/differences.md)."""
 
 PRINCIPALS = ["User:alice", "User:bob", "User:*", "Group:alice", "User:a:b"]
 ASKING = [principal for principal in PRINCIPALS if principal != "User:*"]  # which throws in Kafka
@@ -55,7 +56,7 @@ def question(chance: random.Random, index: Acls, allows_unknown: bool) -> tuple[
 
 
 def transcript(sets: int, seed: int) -> tuple[str, list[bool]]:
-    """Returns what Kafka is told and asked, and our answers."""
+    """Returns the entries and questions for Kafka, and our answers."""
     chance, numbers = random.Random(seed), count()
     lines: list[str] = []
     answers: list[bool] = []

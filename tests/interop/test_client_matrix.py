@@ -1,4 +1,4 @@
-"""Each client of the matrix against a real broker: create, produce, consume, from a timestamp, over a kill."""
+"""Tests each client of the matrix with a real broker: create, produce, consume, from a timestamp, over a kill."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def name_of(kind: Kind) -> str:
 
 
 def values_of(name: str, count: int = COUNT) -> list[bytes]:
-    """Values that tell who wrote them, and that every codec makes smaller."""
+    """Returns values that name their writer, and that every codec can compress."""
     return [f"{name} {number:06} {'abcdefgh' * 16}".encode() for number in range(count)]
 
 
 @pytest.fixture(scope="module")
 def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Driver]]:
-    """A driver of each client, by the client's name; the processes behind them start at their first use."""
+    """Yields a driver of each client, by the client's name; their processes start at their first use."""
     logs = tmp_path_factory.mktemp("clients")
     made = {client.name: client.make(logs) for client in CLIENTS}
     yield made
@@ -59,7 +59,7 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Driv
 
 
 def stored_codecs(data: Path, topic: str) -> set[str]:
-    """The codecs of the batches in partition 0 of a topic, read from its segments."""
+    """Returns the codecs of the batches in partition 0 of a topic, read from its segments."""
     codecs: set[str] = set()
     for segment in sorted((data / f"{topic}-0").glob("*.log")):
         records = segment.read_bytes()
@@ -132,7 +132,7 @@ def test_what_a_client_wrote_is_there_after_a_kill(
 
 @pytest.fixture(scope="module")
 def mixed_topic(drivers: dict[str, Driver], shared_broker: Broker, peer: str) -> tuple[str, list[bytes]]:
-    """A topic to which every client has written with every codec that all can read, and what is in it."""
+    """Returns a topic to which every client has written with every codec that all clients can read, and its content."""
     topic, written = "written-by-all", []
     REFERENCE.create(shared_broker.bootstrap, topic)
     for client in CLIENTS:

@@ -1,4 +1,5 @@
-"""The metadata log against Apache Kafka's own: formatting, decoding, and a directory that goes there and back."""
+"""Compares the metadata log with Apache Kafka's own: formatting, decoding, and a directory that is used by both in
+turn."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def dumped(data: Path) -> Iterator[Said]:
 
 
 def topics_of(records: list[Said]) -> dict[str, str]:
-    """Ids of the topics that records made and did not remove."""
+    """Returns the ids of the topics that the records create and don't remove."""
     topics: dict[str, str] = {}
     for kind, data in records:
         assert isinstance(data, dict)
@@ -68,7 +69,7 @@ def topics_of(records: list[Said]) -> dict[str, str]:
 
 
 def topics_told(kafka: ApacheKafka) -> dict[str, tuple[str, int, str]]:
-    """Each topic's id, partitions and configs, as kafka-topics tells them; every partition has its leader."""
+    """Returns each topic's id, partitions and configs, according to kafka-topics; every partition has a leader."""
     output = jvm.tool("kafka-topics", "--bootstrap-server", kafka.bootstrap, "--describe")
     assert "Leader: none" not in output
     rows = re.findall(r"Topic: (\S+)\s+TopicId: (\S+)\s+PartitionCount: (\d+).*Configs: (\S*)", output)
@@ -76,7 +77,7 @@ def topics_told(kafka: ApacheKafka) -> dict[str, tuple[str, int, str]]:
 
 
 def topics_known(world: MetadataHarness) -> dict[str, tuple[str, int, str]]:
-    """The same, as we read them in the directory."""
+    """Returns the same, as we read it from the directory."""
     image = world.open(register=False).image
     return {
         topic.name: (
@@ -89,7 +90,7 @@ def topics_known(world: MetadataHarness) -> dict[str, tuple[str, int, str]]:
 
 
 async def fill(world: MetadataHarness) -> None:
-    """Topics and what else a session of ours writes."""
+    """Creates topics and all other records that a session of ours writes."""
     cluster = world.open()
     topics = [creatable("orders", 3, 1, {"retention.ms": "864000000"}), creatable("pay.ments", 1, 1), creatable("gone")]
     await cluster.controller.submit(CreateTopicsRequest(topics=topics), CreateTopicsResponse)

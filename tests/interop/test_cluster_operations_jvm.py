@@ -1,5 +1,5 @@
-"""The years of a mixed cluster: a disk that fails and is replaced, and metadata of an older release that is upgraded,
-both under load."""
+"""Tests long-term operations of a mixed cluster under load: a disk that fails and is replaced, and an upgrade of older
+metadata."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 TOPIC = "under-load"
 FIRST = [[1, 2, 3]] * 6
-"""All led by the broker with two disks."""
+"""Assignments that are all led by the broker with two disks."""
 OURS, THEIRS = Make.ODRADEK, Make.APACHE
 OLD, NEW = "4.0-IV3", "4.3-IV0"
 
 
 @pytest.fixture
 def clusters(tmp_path: Path) -> Iterator[list[Cluster]]:
-    """Those that a test makes, which end with it."""
+    """Yields a function that creates clusters, which end with the test."""
     clusters: list[Cluster] = []
     yield clusters
     for cluster in clusters:
@@ -36,7 +36,7 @@ def clusters(tmp_path: Path) -> Iterator[list[Cluster]]:
 
 
 def fail(disk: Path) -> None:
-    """Has all that was there go, and nothing be made there any more."""
+    """Removes everything in a directory, and prevents new files in it."""
     shutil.rmtree(disk)
     disk.write_text("a disk that has failed")
 
@@ -113,7 +113,7 @@ def test_metadata_of_an_older_release_is_upgraded_under_load(
 
 
 def finalized(cluster: Cluster) -> str:
-    """The release whose metadata the cluster has."""
+    """Returns the release of the cluster's metadata."""
     described = tool("kafka-features", "--bootstrap-server", cluster.bootstrap, "describe", timeout_s=SOON_S * 2)
     level: str = re.findall(r"metadata\.version\s.*FinalizedVersionLevel: (\S+)", described)[0]
     return level

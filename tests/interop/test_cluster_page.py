@@ -1,4 +1,4 @@
-"""The steps of docs/cluster.md, taken: ports of this machine stand for hosts, folders for their disks."""
+"""Follows the steps of docs/cluster.md: ports of this machine stand for hosts, folders for their disks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Machines:
         self._addresses = {f"{host}.example:{ports.get(host, 9092)}": f"127.0.0.1:{free_port()}" for host in HOSTS}
 
     def here(self, text: str, host: str) -> str:
-        """A text of the page, with addresses and paths of this machine."""
+        """Returns a text of the page, with addresses and paths of this machine."""
         for name, address in self._addresses.items():
             text = text.replace(name, address)
         return text.replace("/var/lib/odradek", str(self.folder / host / "data")).replace(
@@ -42,7 +42,7 @@ class Machines:
         (self.folder / host / name).write_text(self.here(text, host))
 
     def do(self, command: Command, host: str = "") -> str:
-        """Runs a command as the page has it; what it printed."""
+        """Runs a command of the page; returns its output."""
         program, *words = (self.here(word, host) for word in command.words)
         if program != "odradek":
             words = [str(self.folder / word) if word.endswith(".json") else word for word in words]
@@ -54,7 +54,7 @@ class Machines:
         return ""
 
     def add_broker(self, node_id: int) -> None:
-        """A new machine with the page's file of options, formatted and run."""
+        """Adds a machine with the page's file of options; formats and runs it."""
         host = f"kafka-{node_id}"
         text = section("The brokers")
         file = file_of(text, "broker.properties")

@@ -1,4 +1,5 @@
-"""The command line against Odradek and Apache Kafka: the same words, the same output, but for names and times."""
+"""Compares the commands on Odradek and Apache Kafka: the same words give the same output, except for names and
+times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`odradek doctor` and `odradek cluster quorum` on Odradek and Apache Kafka."""
+"""Tests `odradek doctor` and `odradek cluster quorum` with Odradek and Apache Kafka."""
 
 from __future__ import annotations
 

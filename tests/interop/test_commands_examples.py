@@ -1,4 +1,4 @@
-"""The examples of every command's help, run in their order against one broker."""
+"""Runs the examples of every command's help, in order, with one broker."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ BEFORE = {
         "odradek share consume workers jobs -n 1",
     ],
 }
-"""Lines that make what the examples of a command are about, where those before them have not made it."""
+"""Command lines that create the things in a command's examples, if earlier examples haven't created them."""
 
 REFUSED = {"odradek txn abort orders:0 --start-offset 42 --yes"}
-"""Examples about a thing that this broker does not have."""
+"""Examples about something that this broker doesn't have."""
 
 EITHER_WAY = ("odradek doctor",)
-"""Commands that end as the machine is."""
+"""Commands whose exit code depends on the machine."""
 
 ELSEWHERE = {"consumers"}
 """Commands that need ZooKeeper; `make test-zookeeper` runs them."""
 
 
 def ordered_examples() -> list[tuple[str, str]]:
-    """All examples, in the order of the table, with the command that each is of."""
+    """Returns all examples, in the order of the table, each with its command."""
     return [
         (action.path, example)
         for name, command in CLUSTER_COMMANDS.items()

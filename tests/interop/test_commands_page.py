@@ -1,4 +1,5 @@
-"""The table of docs/commands.md: lines of Apache's tools, of kcat and of ours that do the same, run in their order."""
+"""Runs the table of docs/commands.md in order: command lines of Apache's tools, of kcat and of ours that do the
+same."""
 
 from __future__ import annotations
 
@@ -36,10 +37,10 @@ SNAPSHOT = (
     "odradek quota list",
     "odradek acl list",
 )
-"""Commands whose outputs tell what a line has left."""
+"""Commands whose outputs show the effect of a line."""
 
 THROWN_AWAY = "console-consumer-"
-"""Groups that Apache's console consumer makes for itself."""
+"""Groups that Apache's console consumer creates for itself."""
 
 EITHER_WAY = {"odradek doctor"}
 
@@ -57,7 +58,7 @@ class PageCluster:
         self.shell = Shell(folder, {"odradek": odradek(self.broker.bootstrap)})
 
     def snapshot(self) -> dict[str, object]:
-        """The state of the cluster, as our commands show it."""
+        """Returns the state of the cluster, as our commands show it."""
         state: dict[str, object] = {line: self.rows(line) for line in SNAPSHOT}
         for row in self.rows("odradek topic list"):
             (topic,) = self.rows(f"odradek topic describe {row['topic']}")
@@ -77,7 +78,7 @@ class PageCluster:
 
 
 def offsets(partitions: object) -> list[tuple[object, ...]]:
-    """A group's partitions of which something has been read: Java's consumers commit 0 of the others as well."""
+    """Returns a group's partitions from which records were read: Java's consumers commit 0 for the others as well."""
     assert isinstance(partitions, list)
     listed = [(row["topic"], row["partition"], row.get("committed", row.get("start"))) for row in partitions]
     return [one for one in listed if one[2]]
@@ -119,7 +120,7 @@ def test_each_pair_leaves_the_same(worlds: list[PageCluster]) -> None:
 
 
 def apache_tools(world: PageCluster) -> dict[str, Program]:
-    """Apache's tools by the names of their scripts."""
+    """Returns Apache's tools by the names of their scripts."""
 
     def tool(name: str) -> Program:
         def run(words: list[str], stdin: bytes) -> Ended:

@@ -1,4 +1,4 @@
-"""`odradek topic reassign` and `topic elect`: one broker beside Apache Kafka's, and three of our own."""
+"""Tests `odradek topic reassign` and `topic elect`: with a broker beside Apache Kafka's, and with three of our own."""
 
 from __future__ import annotations
 

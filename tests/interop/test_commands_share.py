@@ -1,4 +1,4 @@
-"""`odradek share` against Odradek and Apache Kafka: the same words, the same output."""
+"""Compares `odradek share` on Odradek and Apache Kafka: the same words give the same output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STAMP = ("--timestamp", "1767225600000")
 
 @pytest.fixture
 def jobs(run: Run, feed: Feed, topic: str) -> str:
-    """A topic with four records, and a group of its name that begins at the first."""
+    """Creates a topic with four records, and a group of its name that begins at the first."""
     run("topic", "create", topic, "-p", "1")
     run("config", "set", "group", topic, "share.auto.offset.reset=earliest")
     feed(b"1\n2\n3\n4\n")

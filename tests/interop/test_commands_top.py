@@ -1,4 +1,4 @@
-"""`odradek top` on a terminal, and off one."""
+"""Tests `odradek top` on a terminal, and without one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENCE_S = 60
 
 
 def read_until(terminal: int, text: bytes, times: int = 1) -> bytes:
-    """Returns all that the terminal shows up to the how many-eth of a text."""
+    """Returns everything that the terminal shows up to the n-th occurrence of a text."""
     shown = b""
     deadline = time.monotonic() + PATIENCE_S
     while shown.count(text) < times:

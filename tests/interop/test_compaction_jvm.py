@@ -1,4 +1,4 @@
-"""Logs that Odradek has compacted, as Apache Kafka's kafka-dump-log and its broker read them."""
+"""Tests logs that Odradek has compacted, read by Apache Kafka's kafka-dump-log and its broker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ State = dict[str, str]
 
 
 def fill(log: Log, at: int) -> None:
-    """Keys that come again and again, in batches of each codec, by producers and in transactions of both outcomes."""
+    """Writes repeated keys, in batches of each codec, by producers and in committed and aborted transactions."""
     for n in range(40):
         codec = list(Compression)[n % len(Compression)]
         put(log, (f"k{n % 7}", f"v{at}-{n}"), (f"k{n % 5}", None if n % 9 == 0 else f"w{at}-{n}"), compression=codec)
@@ -58,7 +58,7 @@ def test_kafka_dump_log_has_nothing_to_say_against_cleaned_segments(tmp_path: Pa
 
 
 def produce(broker: Broker) -> State:
-    """Returns the values that a reader of the topic must end up with."""
+    """Produces, and returns the values that a reader of the topic must have at the end."""
     state: State = {}
     dice = Random(1)
     producer = Producer(
@@ -95,7 +95,8 @@ def produce(broker: Broker) -> State:
 
 
 def end_offset(consumer: Consumer, where: TopicPartition) -> int | None:
-    """None while the partition has no leader: Apache Kafka serves clients before it leads what its directories hold."""
+    """Returns the end offset; None while the partition has no leader, because Apache Kafka serves clients before it
+    leads its partitions."""
     try:
         return int(consumer.get_watermark_offsets(where, timeout=30)[1])
     except KafkaException as error:
@@ -105,7 +106,7 @@ def end_offset(consumer: Consumer, where: TopicPartition) -> int | None:
 
 
 def read(broker: Broker) -> tuple[State, int]:
-    """Key → value, and how many records it took."""
+    """Returns key → value, and the number of records read."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "any", "isolation.level": "read_committed"})
     where = TopicPartition(TOPIC, 0)
     wait_until(lambda: end_offset(consumer, where) is not None, lambda: "the partition has no leader")
@@ -128,7 +129,7 @@ def read(broker: Broker) -> tuple[State, int]:
 
 
 def wait_until_cleaned(broker: Odradek) -> None:
-    """The cleaner may have begun while records were still produced: all of them are behind what it has cleaned."""
+    """Waits until the cleaner has passed all records: it may have begun while records were still produced."""
 
     def cleaned_to() -> int:
         return max((int(offset) for offset in CLEAN_TO.findall(broker.tail(1 << 20))), default=0)

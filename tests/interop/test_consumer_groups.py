@@ -1,5 +1,5 @@
-"""Groups of the consumer protocol (KIP-848): librdkafka and the Java client, patterns, static members, groups that
-change protocol while they run, kills of the broker, and what the tools tell of it all."""
+"""Tests groups of the consumer protocol (KIP-848): librdkafka and the Java client, patterns, static members, groups
+that change protocol while they run, kills of the broker, and the tools' output."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def join(broker: Broker, topic: str, tmp_path: Path) -> Iterator[Join]:
 
 @pytest.fixture
 def group(broker: Broker, topic: str) -> str:
-    """The name of the group and of its topic, which is there."""
+    """Returns the name of the group and of its topic, which exists."""
     CLIENT.create(broker.bootstrap, topic, partitions=PARTITIONS)
     return topic
 
@@ -163,8 +163,8 @@ def test_consumers_go_on_when_the_broker_is_killed_in_a_rebalance(
 def test_a_group_moves_to_the_consumer_protocol_and_back_while_it_runs(
     kind: str, classic: str, broker: Broker, group: str, join: Join
 ) -> None:
-    """librdkafka's cooperative assignor is not among them: it puts words of its own into assignments, which an upgrade
-    would lose, so that both brokers refuse it."""
+    """librdkafka's cooperative assignor is left out: it adds its own data to assignments, which an upgrade would lose,
+    so both brokers reject it."""
     write(broker, group)
     members = [join(BY_NAME[classic]), join(BY_NAME[classic])]
     is_shared(members)

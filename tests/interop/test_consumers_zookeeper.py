@@ -1,4 +1,4 @@
-"""`odradek consumers` before a real ZooKeeper: a group's offsets go to Kafka and back."""
+"""Tests `odradek consumers` with a real ZooKeeper: a group's offsets move to Kafka and back."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_groups_offsets_go_to_kafka_and_back(tmp_path: Path) -> None:
 
 
 def refused_while_it_consumes(broker: Odradek, group: str) -> None:
-    """Nothing is taken back from members of today, of whichever protocol."""
+    """Checks that offsets of a group with current members, of either protocol, can't be changed."""
     for protocol in ("classic", "consumer"):
         settings = {"group.id": group, "group.protocol": protocol, "enable.auto.commit": False}
         consumer = Consumer({"bootstrap.servers": broker.bootstrap, **settings})

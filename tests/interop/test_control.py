@@ -1,4 +1,4 @@
-"""Stock clients beside a broker that is told to fail and to let time pass."""
+"""Tests stock clients with a broker that injects faults and advances its time."""
 
 from __future__ import annotations
 

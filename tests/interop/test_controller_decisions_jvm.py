@@ -1,8 +1,8 @@
-"""A controller of Apache Kafka's and ours decide alike: the same requests of pretended brokers, at random, to both.
+"""Compares a controller of Apache Kafka with ours: both get the same random requests of simulated brokers.
 
-Answers and records are compared after each request, and what all records amount to. A step that differs is printed with
-the seed and its number. Where a choice is free the steps leave none: assignments are by hand, and each broker has one
-log directory.
+Answers and records are compared after each request, and so is the state of all records. A step that differs is printed
+with the seed and its number. The steps leave no free choices: assignments are explicit, and each broker has one log
+directory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ R = TypeVar("R")
 
 BROKERS = (1, 2, 3, 4)
 SESSION_MS = 3_600_000
-"""No session ends: that would be a question of time."""
+"""A session timeout that never ends, because the end would depend on time."""
 
 ITEMIZED = frozenset(
     {CreateTopicsResponse, ElectLeadersResponse, AlterPartitionReassignmentsResponse, UpdateFeaturesResponse}
@@ -46,7 +46,7 @@ ITEMIZED = frozenset(
 
 
 class ApacheController:
-    """A controller in another process, which takes the requests of ours."""
+    """A controller in another process, which gets our requests."""
 
     def __init__(self, wire: WireClient) -> None:
         self._wire = wire
@@ -60,7 +60,7 @@ class ApacheController:
 
 
 class ApacheScenario(ControllerScenario):
-    """Commands to a controller of Apache Kafka's, whose records are read off its log."""
+    """Commands to a controller of Apache Kafka, whose records are read from its log."""
 
     def __init__(self, quorum: Quorum) -> None:
         self._log = quorum.controller.data / "__cluster_metadata-0" / f"{0:020}.log"
@@ -76,12 +76,13 @@ class ApacheScenario(ControllerScenario):
         return self._loader.image
 
     def broker_change(self, record: BrokerRegistrationChangeRecord) -> str:
-        """Kafka fences a broker that stops once more, if it is fenced; we do not write what changes nothing."""
+        """Removes a record that Kafka writes to fence a stopping broker that is already fenced; we don't write a record
+        without effect."""
         is_news = record.fenced <= 0 or record.broker_id not in self._fenced
         return super().broker_change(record) if is_news else ""
 
     def _forget_former_replicas(self, record: PartitionChangeRecord) -> None:
-        """Kafka goes on calling those eligible whose replicas a reassignment has removed; we do not."""
+        """Removes eligible replicas that a reassignment has removed: Kafka keeps them, we don't."""
         topic = self.image.topic_by_id(record.topic_id)
         if topic is None or record.eligible_leader_replicas is None:
             return
@@ -91,7 +92,7 @@ class ApacheScenario(ControllerScenario):
         record.eligible_leader_replicas = None if tuple(elr) == partition.elr else elr
 
     def read(self) -> None:
-        """Takes in what the log has more than the last time."""
+        """Reads the new records of the log."""
         data = self._log.read_bytes()[self._position :]
         for batch in decode_batches(data):
             self._position += batch.size_bytes
@@ -121,7 +122,8 @@ class OwnScenario(ControllerScenario):
 
 
 def normal(effects: list[str]) -> list[str]:
-    """Effects without what is left to each: the order of records in a batch, and of eligible replicas."""
+    """Returns effects without the parts in which both may differ: the order of records in a batch, and of eligible
+    replicas."""
 
     def in_order(match: re.Match[str]) -> str:
         return match[1] + ",".join(sorted(match[2].split(",")))
@@ -130,7 +132,7 @@ def normal(effects: list[str]) -> list[str]:
 
 
 def cluster_of(image: Image) -> list[str]:
-    """All brokers and partitions, as text."""
+    """Returns all brokers and partitions as text."""
     brokers = [
         f"broker {broker.broker_id} fenced={broker.fenced} stopping={broker.in_controlled_shutdown}"
         for broker in image.brokers.values()
@@ -145,14 +147,14 @@ def cluster_of(image: Image) -> list[str]:
 
 
 class Steps:
-    """Random requests that make sense for a cluster as it is, or nearly."""
+    """Random requests that are valid, or nearly valid, for the present cluster."""
 
     def __init__(self, seed: int, image: Image) -> None:
         self._dice = Random(seed)
         self._image = image
         self._topics = 0
         self._stopped: set[int] = set()
-        """Brokers that may stop: Kafka takes them for alive until a session is over, we do not."""
+        """Brokers that may stop: Kafka counts them as alive until their session ends, we don't."""
 
     def next(self) -> str:
         kinds = {"beat": 6, "isr": 12, "topic": 3, "elect": 2, "reassign": 4, "register": 2, "unregister": 1}
@@ -229,7 +231,7 @@ class Steps:
 
 
 def compare(seed: int, count: int, quorum: Quorum, folder: Path) -> None:
-    """Plays so many steps to both controllers."""
+    """Sends this number of steps to both controllers."""
     apache, own = ApacheScenario(quorum), OwnScenario(folder)
     steps = Steps(seed, own.image)
     for number in range(count):

@@ -1,4 +1,4 @@
-"""Coordinators over brokers: one of Apache Kafka and one of ours, under Apache Kafka's controller.
+"""Tests coordinators on an Apache Kafka broker and an Odradek broker, under Apache Kafka's controller.
 
 Partitions, transactions, groups and share state are led by either, and moved while they are used.
 """
@@ -28,7 +28,7 @@ SOON_S = 180
 SESSION_MS = 9_000
 INTERNAL_PARTITIONS = 4
 EITHER = [[OWN, APACHE], [APACHE, OWN]] * (INTERNAL_PARTITIONS // 2)
-"""Replicas by partition: even ones are led here, odd ones there, as long as both are there."""
+"""Replicas by partition: while both brokers run, Odradek leads the even ones and Apache Kafka the odd ones."""
 INTERNAL = {
     "__transaction_state": "transaction.state.log.num.partitions",
     "__consumer_offsets": "offsets.topic.num.partitions",
@@ -38,7 +38,7 @@ COMPACTED = {"cleanup.policy": "compact", "min.insync.replicas": "1"}
 
 
 class Cluster:
-    """Both brokers, and where clients find them."""
+    """Both brokers, and their addresses for clients."""
 
     def __init__(self, folder: Path) -> None:
         self.quorum = Quorum(folder, session_ms=SESSION_MS)
@@ -51,7 +51,7 @@ class Cluster:
             server.patience_s = SOON_S
 
     def start(self) -> None:
-        """Starts all three, and makes the coordinators' topics, with replicas on both brokers."""
+        """Starts all three processes, and creates the coordinators' topics, with replicas on both brokers."""
         self.quorum.controller.start()
         self.apache.start()
         self.own.start()
@@ -101,14 +101,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def led_by(broker_id: int, prefix: str) -> str:
-    """Returns a name that is coordinated there, as long as both brokers are there."""
+    """Returns a name that is coordinated on that broker while both run."""
     remainder = 0 if broker_id == OWN else 1
     names = (f"{prefix}-{number}" for number in range(100))
     return next(name for name in names if abs(java_hash(name)) % INTERNAL_PARTITIONS % 2 == remainder)
 
 
 def written(cluster: Cluster, topic: str, name: str, group: str) -> None:
-    """Transactions over both partitions of a topic, with offsets of a group; each second one aborts."""
+    """Writes transactions over both partitions of a topic, with offsets of a group; every second one aborts."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": name})
     producer.init_transactions(SOON_S)
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
@@ -162,7 +162,7 @@ def test_transactions_over_partitions_of_both_with_the_coordinator_at_either(
 
 
 def copied(cluster: Cluster, tmp_path: Path, name: str, *settings: str, kills: int = 0) -> None:
-    """A Java client's consume, transform, produce; the brokers are killed in turn."""
+    """Runs a Java client's consume, transform, produce; the brokers are killed in turn."""
     topics = {"input": EITHER[:3], "output": [*reversed(EITHER[:3])]}
     for topic, replicas in topics.items():
         cluster.create(topic, replicas)
@@ -271,7 +271,7 @@ def test_a_group_goes_on_where_its_coordinator_is_killed(cluster: Cluster, topic
 
 
 def commit(consumer: Consumer) -> None:
-    """Commits, over the moves of its coordinator."""
+    """Commits, while the coordinator moves."""
     deadline = time.monotonic() + SOON_S
     while True:
         try:

@@ -1,4 +1,5 @@
-"""Damaged data and directories that vanish, as stock clients see it: what is sound is served, the rest is told."""
+"""Tests damaged data and directories that vanish, as stock clients see them: sound data is served, and damage is
+reported."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.odradek_only
 TOPIC = "orders"
 VALUE_BYTES = 4_000
 RECORDS = 700
-"""Per partition: some 2.8 MB, three segments."""
+"""Records per partition: about 2.8 MB, in three segments."""
 NOTICED_WITHIN_S = 15
 
 
@@ -36,7 +37,7 @@ class Pair(Odradek):
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Pair]:
-    """Two partitions in each directory."""
+    """Yields the pair, with two partitions in each directory."""
     broker = Pair(tmp_path / "first", {"log.segment.bytes": "1048576"})
     broker.start()
     Confluent().create(broker.bootstrap, TOPIC, 4)
@@ -50,7 +51,7 @@ def partitions_in(broker: Odradek, directory: str) -> list[int]:
 
 
 def write(broker: Odradek, partition: int, count: int = RECORDS, timeout_ms: int = 60_000) -> dict[int, bytes]:
-    """Returns the acknowledged values by offset."""
+    """Writes records, and returns the acknowledged values by offset."""
     acknowledged: dict[int, bytes] = {}
 
     def delivered(error: KafkaError | None, message: Message) -> None:
@@ -67,7 +68,7 @@ def write(broker: Odradek, partition: int, count: int = RECORDS, timeout_ms: int
 
 
 def read(broker: Odradek, partition: int, offset: int, count: int) -> tuple[dict[int, bytes], KafkaError | None]:
-    """Up to `count` records from the offset on, up to the first error."""
+    """Reads up to `count` records from the offset on, up to the first error."""
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": "unused", "check.crcs": True}
     consumer = Consumer({**settings, "enable.auto.commit": False, "auto.offset.reset": "error"})
     consumer.assign([TopicPartition(TOPIC, partition, offset)])
@@ -100,7 +101,7 @@ def wait_for(broker: Odradek, event: str) -> dict[str, object]:
 
 
 def vanish(directory: Path) -> None:
-    """From one moment to the next, as a volume does that is no longer mounted; what is open can still be written to."""
+    """Makes a directory vanish at once, like an unmounted volume; open files can still be written."""
     directory.rename(directory.with_name(f"{directory.name}.gone"))
 
 

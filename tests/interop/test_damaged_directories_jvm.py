@@ -1,4 +1,4 @@
-"""The same damaged directory, opened by Odradek and by Apache Kafka: what each of them serves of it and keeps."""
+"""Compares what Odradek and Apache Kafka serve and keep of the same damaged directory."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.odradek_only
 TOPIC = "orders"
 RECORDS = 100
 VALUE = b"x" * 30_000
-"""Of one record a batch: 34, 34 and 32 of them are in the three segments of a partition."""
+"""The value of a record, one per batch: a partition's three segments have 34, 34 and 32 of them."""
 SEGMENT = {"log.segment.bytes": str(1 << 20)}
 FLIPPED = 1 << 24
-"""By how much the flipped bit moves a base offset."""
+"""Distance by which the flipped bit moves a base offset."""
 
 
 class Served(NamedTuple):
@@ -47,7 +47,7 @@ def change(file: Path, at: int, mask: int) -> None:
 
 
 def cut(file: Path, batches: int, torn: int = 0) -> None:
-    """Leave so many batches, and some bytes."""
+    """Cuts the file after this number of batches, and some bytes."""
     file.write_bytes(file.read_bytes()[: batches * batch_size(file) + torn])
 
 
@@ -80,7 +80,7 @@ def ends_torn(files: list[Path]) -> None:
 
 
 class Case(NamedTuple):
-    """A damage, and what each broker then serves."""
+    """A damage, and the records that each broker serves afterwards."""
 
     damage: Damage
     odradek: Served

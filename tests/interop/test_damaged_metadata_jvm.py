@@ -1,4 +1,4 @@
-"""The same data directories without a part of their metadata, opened by Apache Kafka and by Odradek."""
+"""Compares how Apache Kafka and Odradek open the same data directories without a part of their metadata."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ pytestmark = pytest.mark.odradek_only
 
 METADATA = "__cluster_metadata-0"
 TOPICS = [f"topic-{n}" for n in range(6)]
-"""Of one partition each; three are in each of the two log directories."""
+"""Topics with one partition each; each of the two log directories has three."""
 ASIDE = {"00000000000000000021.torn": b"torn", "set-aside-1.reason.kept": b"because\n"} | {
     f"set-aside-1.{0:020d}.log.kept": b"records"
 }
 
 
 class Served(NamedTuple):
-    """The topics that clients are told of, those of them that have a leader, and folders that were marked as strays."""
+    """The topics in the metadata, those that have a leader, and the folders that were marked as strays."""
 
     topics: int
     led: int
@@ -32,11 +32,11 @@ class Served(NamedTuple):
 
 
 Opened = Served | str
-"""The topics of a broker that starts, or a part of the text of its refusal."""
+"""The topics of a broker that starts, or a part of the error if it doesn't."""
 
 
 class Case(NamedTuple):
-    """A damage to two log directories, and what comes of it."""
+    """A damage to two log directories, and its effect."""
 
     damage: Callable[[Path], None]
     apache: Opened
@@ -97,7 +97,7 @@ def folders(data: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directories of a broker of Apache Kafka that was stopped in order."""
+    """Returns the directories of an Apache Kafka broker that was stopped cleanly."""
     data = tmp_path_factory.mktemp("filled") / "data"
     apache = ApacheKafka(data, {"log.dirs": log_dirs(data)})
     apache.start()
@@ -110,7 +110,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def brokers(tmp_path: Path) -> Iterator[tuple[ApacheKafka, Odradek]]:
-    """Brokers on directories that are not there yet."""
+    """Yields brokers on directories that don't exist yet."""
     data = tmp_path / "apache"
     pair = ApacheKafka(data, {"log.dirs": log_dirs(data)}, formatted=True), OdradekOfTwo(tmp_path / "odradek")
     yield pair

@@ -1,4 +1,4 @@
-"""The part of a dashboard's expression that a broker is asked for."""
+"""Tests which part of a dashboard's expression needs a broker's metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A data directory moves between Odradek and Apache Kafka 4, in both directions, with everything in it."""
+"""Moves a data directory between Odradek and Apache Kafka 4, in both directions, with all of its contents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Open = Callable[[type[Odradek] | type[ApacheKafka]], Broker]
 
 @pytest.fixture
 def open_with(tmp_path: Path) -> Iterator[Open]:
-    """Opens the test's one directory with a broker of a kind, after the one before has stopped cleanly."""
+    """Opens the test's only directory with a broker of a kind, after the previous broker has stopped cleanly."""
     opened: list[Broker] = []
     data = tmp_path / "data"
 
@@ -51,7 +51,7 @@ def create(broker: Broker, topic: str) -> None:
 
 
 def fill(broker: Broker, topic: str, writer: str) -> list[bytes]:
-    """Writes with every codec; what was written."""
+    """Writes with every codec; returns the records."""
     written: list[bytes] = []
     for codec in CODECS:
         values = values_of(f"{writer} {codec}")
@@ -61,7 +61,7 @@ def fill(broker: Broker, topic: str, writer: str) -> list[bytes]:
 
 
 def described(broker: Broker, topic: str) -> tuple[str, ...]:
-    """A topic's id, its partition count and its configs, as kafka-topics tells them."""
+    """Returns a topic's id, partition count and configs, according to kafka-topics."""
     output = jvm.tool("kafka-topics", "--bootstrap-server", broker.bootstrap, "--describe", "--topic", topic)
     match = re.search(r"TopicId: (\S+)\s+PartitionCount: (\d+).*Configs: (\S+)", output)
     assert match, output

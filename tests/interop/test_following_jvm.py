@@ -1,4 +1,5 @@
-"""An Odradek broker follows leaders on Apache Kafka, whose controller lets it into the ISR: the logs are alike."""
+"""Tests an Odradek broker that follows leaders on Apache Kafka, whose controller adds it to the ISR: the logs are
+equal."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ from tests.waiting import eventually
 FOLLOWER = 1
 SOON_S = 90
 SESSION_MS = 12_000
-"""Long enough for a busy machine: a leader that is late is fenced, and leads no more."""
+"""A session timeout for a busy machine: a leader that is late would be fenced."""
 VALUE = b"x" * 700
 
 
 @pytest.fixture(scope="module")
 def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
-    """Apache Kafka, controller and broker in one process."""
+    """Yields Apache Kafka, controller and broker in one process."""
     quorum = Quorum(tmp_path_factory.mktemp("following"), is_broker=True, session_ms=SESSION_MS)
     quorum.controller.start()
     yield quorum
@@ -41,7 +42,7 @@ def follower(quorum: Quorum) -> Iterator[Odradek]:
 
 
 def create(quorum: Quorum, topic: str, partitions: int = 1, *configs: str) -> None:
-    """A topic that Apache Kafka leads and the follower has too."""
+    """Creates a topic that Apache Kafka leads, with a replica on the follower."""
     assignment = ",".join([f"{CONTROLLER_ID}:{FOLLOWER}"] * partitions)
     words = [word for config in configs for word in ("--config", config)]
     topics = ("kafka-topics", "--bootstrap-server", quorum.bootstrap)
@@ -49,7 +50,7 @@ def create(quorum: Quorum, topic: str, partitions: int = 1, *configs: str) -> No
 
 
 def described(quorum: Quorum, topic: str) -> list[tuple[str, str, set[str]]]:
-    """(partition, leader, ISR) of each partition."""
+    """Returns (partition, leader, ISR) of each partition."""
     text = tool("kafka-topics", "--bootstrap-server", quorum.bootstrap, "--describe", "--topic", topic)
     rows = re.findall(r"Partition: (\d+)\s+Leader: (\d+)\s+Replicas: \S+\s+Isr: (\S+)", text)
     return [(partition, leader, set(isr.split(","))) for partition, leader, isr in rows]
@@ -61,19 +62,19 @@ def both_in_sync(quorum: Quorum, topic: str, partitions: int = 1) -> None:
 
 
 def log_bytes(data: Path, topic: str, partition: int) -> bytes:
-    """All batches of a replica, oldest first."""
+    """Returns all batches of a replica, oldest first."""
     return b"".join(segment.read_bytes() for segment in sorted((data / f"{topic}-{partition}").glob("*.log")))
 
 
 def alike(quorum: Quorum, follower: Odradek, topic: str, partitions: int = 1) -> None:
-    """Waits until the replicas are the same byte for byte; nobody writes any more."""
+    """Waits until the replicas are equal byte for byte, after all writes."""
     leader = [log_bytes(quorum.controller.data, topic, partition) for partition in range(partitions)]
     assert all(leader)
     eventually(lambda: [log_bytes(follower.data, topic, partition) for partition in range(partitions)] == leader, True)
 
 
 class Acknowledged:
-    """A producer with acks=all, and how many records it was told are written."""
+    """A producer with acks=all, and the number of its acknowledged records."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int = 1, **settings: str) -> None:
         self.topic = topic

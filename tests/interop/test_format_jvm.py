@@ -1,5 +1,5 @@
-"""Directories that `odradek format` and Apache Kafka's kafka-storage make of the same options: alike, and each of them
-good enough for either broker."""
+"""Compares directories that `odradek format` and Apache Kafka's kafka-storage make with the same options: they are
+equal, and either broker accepts them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def odradek_format(data: Path, settings: Mapping[str, str], *arguments: str) -> 
 
 
 def timeless(path: Path) -> list[tuple[object, ...]]:
-    """The bytes of a checkpoint's batches, without their CRCs and what says when they were written."""
+    """Returns the bytes of a checkpoint's batches, without their CRCs and times."""
     data = path.read_bytes()
     return [
         (
@@ -52,7 +52,7 @@ def timeless(path: Path) -> list[tuple[object, ...]]:
 
 
 def checkpoint(path: Path) -> Snapshot:
-    """The records of a checkpoint, without the time in its header."""
+    """Returns the records of a checkpoint, without the time in its header."""
     records, quorum = read_snapshot(OsDisk(), str(path))
     return Snapshot(records, quorum[1:])
 
@@ -82,7 +82,7 @@ def test_the_files_are_those_of_kafka_storage(tmp_path: Path, arguments: tuple[s
 
 @pytest.fixture
 def controller(tmp_path: Path) -> Iterator[str]:
-    """The address of Apache Kafka's controller, on a directory that Odradek formats."""
+    """Yields the address of Apache Kafka's controller, on a directory that Odradek formats."""
     address = f"127.0.0.1:{free_port()}"
     settings = {
         **SETTINGS,

@@ -1,4 +1,4 @@
-"""A whole broker under broken frames: it lives, says nothing it should not, and loses nothing of a client beside it."""
+"""Tests a whole broker with broken frames: it survives, reveals nothing, and loses nothing of another client."""
 
 from __future__ import annotations
 

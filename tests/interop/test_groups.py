@@ -1,4 +1,5 @@
-"""Groups of real consumers: each client, mixed, under churn, over kills of members and of the broker."""
+"""Tests groups of real consumers: each client, mixed, with members that come and go, and kills of members and of the
+broker."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def make(broker: Broker, topic: str) -> None:
 
 
 def rebalances(broker: Broker) -> int:
-    """How many have begun, by the broker's log."""
+    """Returns the number of rebalances that have begun, according to the broker's log."""
     return Path(f"{broker.data}.log").read_text().count('"event": "rebalance"')
 
 

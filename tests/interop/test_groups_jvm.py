@@ -1,4 +1,4 @@
-"""Apache Kafka's own tools on groups; and directories with groups that move between Odradek and Apache Kafka."""
+"""Tests Apache Kafka's own tools on groups, and directories with groups that move between Odradek and Apache Kafka."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def groups(broker: Broker, *arguments: str) -> str:
 
 
 def rows(printed: str) -> list[list[str]]:
-    """A table's rows, without its header and what the tool says around it."""
+    """Returns a table's rows, without its header and the tool's other lines."""
     lines = [line.split() for line in printed.splitlines() if line.strip()]
     header = next(number for number, words in enumerate(lines) if words[0] == "GROUP")
     return lines[header + 1 :]
@@ -204,7 +204,7 @@ def opened(kind: type[Odradek] | type[ApacheKafka], data: Path, *, formatted: bo
 
 
 def state_in_tools(broker: Broker, topic: str) -> tuple[list[list[str]], list[list[str]], list[list[str]]]:
-    """Members with their assignments, their group's offsets, and the groups that have offsets of the topic."""
+    """Returns members with their assignments, their group's offsets, and the groups that have offsets of the topic."""
     members = rows(groups(broker, "--describe", "--group", topic, "--members", "--verbose"))
     offsets = rows(groups(broker, "--describe", "--group", topic))
     everything = groups(broker, "--describe", "--all-groups")

@@ -1,4 +1,4 @@
-"""Apache Kafka's own command line tools against a real broker, unchanged."""
+"""Tests Apache Kafka's own command line tools, unchanged, with a real broker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VALUES = [f"value {number:04} {'x' * 100}".encode() for number in range(50)]
 
 
 class Tools:
-    """The tools, told where the broker is."""
+    """The tools, with the broker's address."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -38,7 +38,7 @@ def tools(shared_broker: Broker) -> Tools:
 
 @pytest.fixture
 def filled(shared_broker: Broker, topic: str) -> str:
-    """A topic of one partition that holds VALUES."""
+    """Creates a topic of one partition with VALUES."""
     client = Confluent()
     client.create(shared_broker.bootstrap, topic)
     client.produce(shared_broker.bootstrap, topic, VALUES, Kind())

@@ -1,4 +1,4 @@
-"""Clients with tickets of a real KDC (Debian's krb5-kdc): what each does by them, and how each is refused."""
+"""Tests clients with tickets of a real KDC (Debian's krb5-kdc): their permissions, and their rejections."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def protocol(request: pytest.FixtureRequest) -> str:
 
 
 def holding(patch: pytest.MonkeyPatch, place: Place, user: str) -> None:
-    """Has clients that start here hold a user's ticket."""
+    """Makes clients that start here use a user's ticket."""
     patch.setenv("KRB5CCNAME", f"FILE:{place.ticket(user)}")
 
 
@@ -129,7 +129,7 @@ def test_java_gets_in_by_a_keytab(place: Place, protocol: str) -> None:
 
 
 def test_entries_are_about_the_short_name(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """carol/staff is User:staff-carol, and bob has nothing."""
+    """carol/staff is User:staff-carol; bob has no permissions."""
     at = ("--bootstrap-server", place.broker.at(PLAINTEXT), "--command-config")
     allow = ("--add", "--producer", "--topic", "staff", "--allow-principal", "User:staff-carol")
     jvm.tool("kafka-acls", *at, place.properties("alice", PLAINTEXT), *allow)
@@ -146,7 +146,7 @@ def test_entries_are_about_the_short_name(place: Place, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("user", ["root", f"guest@{OTHER}"])
 def test_rules_make_other_names(place: Place, user: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """root is nobody; guest of another realm is guest-other, who may not do anything either."""
+    """root has no name; a guest of the other realm is guest-other, which has no permissions either."""
     from kafka.errors import TopicAuthorizationFailedError
 
     holding(monkeypatch, place, user)
@@ -163,7 +163,7 @@ def test_who_is_of_a_realm_without_a_rule_is_refused(place: Place, monkeypatch: 
 
 
 def test_who_has_no_ticket_stays_outside(place: Place) -> None:
-    """The client finds out by itself."""
+    """The client itself reports it."""
     assert b"No Kerberos credentials available" in kcat(place, PLAINTEXT, "-L", check=False)
 
 
@@ -187,7 +187,7 @@ def test_java_is_told_that_it_is_refused(place: Place) -> None:
 
 
 def test_a_new_key_is_taken_from_the_keytab_without_a_restart(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until it is there who has a ticket by it is refused."""
+    """Until the key is in the keytab, a client with a ticket for it is rejected."""
     own = place.keytabs["kafka/localhost"]
     before = own.read_bytes()
     place.realm.renew("kafka/localhost")

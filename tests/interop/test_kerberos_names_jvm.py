@@ -1,4 +1,4 @@
-"""Names of principals by ours and by Apache Kafka's KerberosShortNamer, on the same random rules
+"""Compares names of principals with Apache Kafka's KerberosShortNamer, on the same random rules
 (jvm/KerberosNames.java)."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.interop.processes import run
 pytestmark = [pytest.mark.odradek_only, pytest.mark.security]
 
 NAMES_EACH = 30
-"""Principals that are named by one set of rules."""
+"""Number of principals for each set of rules."""
 
 PRIMARIES = [
     "alice",
@@ -126,7 +126,7 @@ PIECES = ["RULE:", "[1:$1]", "[2:$1]", "(a)", "s/a/b/", "g", "/", "L", "U", "DEF
 
 
 def rule(chance: random.Random) -> str:
-    """A rule, most often one that is right."""
+    """Returns a rule, in most cases a valid one."""
     kind = chance.random()
     if kind < 0.2:
         return "DEFAULT"
@@ -171,7 +171,7 @@ def sets(chance: random.Random, count: int) -> Iterator[tuple[str, str]]:
 
 
 def test_a_hundred_thousand_names_are_kafka_s() -> None:
-    """But for an empty name, which is none to us, and for a Σ beside digits, of which Java makes another σ."""
+    """Except for an empty name, which we reject, and for a Σ beside digits, which Java lower-cases to another σ."""
     lines, answers = zip(*sets(random.Random(3), 3_400), strict=True)
     source = str(jvm.HERE / "KerberosNames.java")
     command = jvm.java(f"{apache_kafka()}/*", source, flags=("-Dfile.encoding=UTF-8",))

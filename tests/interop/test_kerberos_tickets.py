@@ -1,4 +1,4 @@
-"""Tickets of a real KDC, taken by the system's library: right ones, old ones, those of others, and broken ones."""
+"""Tests tickets of a real KDC, accepted by the system's library: valid, expired, of other services, and broken."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JAAS = "listener.name.sasl_plaintext.gssapi.sasl.jaas.config"
 NO_LAYER = b"\x01\x00\x00\x00"
 HOUR_MS = 3_600_000
 GROWTH_BYTES = 8 << 20
-"""By how much a process may be larger after thousands of exchanges: less than a kilobyte for each."""
+"""Maximum growth of a process after thousands of exchanges: less than a kilobyte for each."""
 
 
 class Place(NamedTuple):
@@ -56,7 +56,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 def client(cache: Path, service: str = "kafka", *more: str, spnego: bool = False) -> gssapi.SecurityContext:
-    """The side of a client with a ticket; `more` is asked of the context."""
+    """Returns the client's side of an exchange with a ticket; `more` are flags of the context."""
     import gssapi
 
     mechanism = gssapi.OID.from_int_seq("1.3.6.1.5.5.2") if spnego else gssapi.MechType.kerberos
@@ -75,7 +75,7 @@ def token(cache: Path, *more: str, service: str = "kafka", spnego: bool = False)
 
 
 def authenticate(side: gssapi.SecurityContext, server: ServerExchange, authzid: bytes = b"") -> ProvenIdentity | None:
-    """Goes through an exchange as clients do."""
+    """Runs an exchange as clients do."""
     offer = server.step(bytes(side.step() or b"")).answer
     assert offer is not None
     if not side.complete:
@@ -101,7 +101,7 @@ def test_a_session_that_ends_does_so_with_its_ticket(place: Place) -> None:
 
 
 def test_a_ticket_that_has_ended_is_refused(place: Place) -> None:
-    """The clocks' difference is in it: two seconds here."""
+    """The clocks' allowed difference is included: two seconds here."""
     cache = place.ticket("alice", lifetime="2s")
     old, end = token(cache), time.monotonic() + 2 + SKEW_S + 1
     while time.monotonic() < end:
@@ -111,7 +111,8 @@ def test_a_ticket_that_has_ended_is_refused(place: Place) -> None:
 
 
 def test_a_token_is_taken_once(place: Place) -> None:
-    """Who shows it again is disconnected without an answer, as by Apache Kafka: it may be the client's network."""
+    """A client that sends it again is disconnected without an answer, as by Apache Kafka, because its network may have
+    repeated it."""
     accept, once = place.acceptor(), token(place.ticket("alice"))
     assert accept().step(once).answer
     for _ in range(2):
@@ -120,7 +121,7 @@ def test_a_token_is_taken_once(place: Place) -> None:
 
 
 def test_another_key_of_the_keytab_opens_nothing(place: Place, tmp_path: Path) -> None:
-    """Of two services of this host that share a file each takes its own tickets alone."""
+    """If two services of this host share a keytab, each accepts only its own tickets."""
     both = tmp_path / "both.keytab"
     both.touch(0o600)
     own, others = (place.keytabs[name].read_bytes() for name in ("kafka/localhost", "other/localhost"))
@@ -139,13 +140,13 @@ def test_no_other_mechanism_is_taken(place: Place, more: tuple[str, ...]) -> Non
 
 @pytest.mark.parametrize("user", [r"alice\@x"])
 def test_whose_name_looks_like_another_s_is_refused(place: Place, user: str) -> None:
-    """One part of such a principal has a separator in it."""
+    """One part of such a principal contains a separator."""
     with pytest.raises(SaslError, match="is not a principal"):
         authenticate(client(place.ticket(r"alice\@x")), place.acceptor()())
 
 
 def broken(chance: random.Random, right: bytes) -> bytes:
-    """A token with an error in it, or something else."""
+    """Returns a token with an error in it, or other bytes."""
     kind, where = chance.randrange(6), chance.randrange(len(right))
     if kind == 0:
         return right[:where]
@@ -160,7 +161,7 @@ def broken(chance: random.Random, right: bytes) -> bytes:
 
 
 def size_bytes() -> int:
-    """The memory that this process has of its own."""
+    """Returns the private memory of this process."""
     match = re.search(r"^VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
     assert match
     return int(match[1]) << 10
@@ -200,7 +201,7 @@ def test_broken_choices_let_in_nobody_else(place: Place) -> None:
 
 
 def test_exchanges_leave_nothing_behind(place: Place) -> None:
-    """Nor do tickets that clients hand over, for which nobody asked."""
+    """Neither do tickets that clients delegate, although the broker doesn't request them."""
     accept, cache, sizes = place.acceptor(), place.ticket("alice"), []
     for _ in range(2):
         for number in range(400):

@@ -1,4 +1,4 @@
-"""kill -9 under load: what was acknowledged stays, where it was acknowledged, once."""
+"""Tests kill -9 under load: acknowledged records stay at their offsets, once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_was_acknowledged_survives_every_kill(broker: Broker, request: pyte
 
 
 def check(writer: Writer, seen: list[Seen]) -> None:
-    """Each offset has one record, each acknowledged record is at its offset, and all came in order."""
+    """Checks that each offset has one record, each acknowledged record is at its offset, and all are in order."""
     assert [one.offset for one in seen] == list(range(len(seen)))
     stored = dict(seen)
     assert {offset: stored.get(offset) for offset in writer.acknowledged} == writer.acknowledged

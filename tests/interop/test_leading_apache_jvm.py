@@ -1,4 +1,4 @@
-"""Odradek leads partitions that a broker of Apache Kafka follows, under Apache Kafka's own controller."""
+"""Tests partitions that Odradek leads and an Apache Kafka broker follows, under Apache Kafka's own controller."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tests.waiting import eventually
 LEADER, FOLLOWER = 1, 2
 SESSION_MS = 9_000
 MAX_LAG_MS = 1_000
-"""Less than a session: the leader notices a follower that has stopped before the controller does."""
+"""Less than a session timeout, so that the leader notices a stopped follower before the controller does."""
 SOON_S = 90
 PATIENT = {"message.timeout.ms": 300_000, "retry.backoff.max.ms": 500, "reconnect.backoff.max.ms": 500}
-"""Options of a producer that outlives what happens to brokers."""
+"""Options of a producer that continues through failures of brokers."""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def follower(quorum: Quorum, leader: Odradek) -> Iterator[ApacheNode]:
 
 @pytest.fixture
 def replicated(leader: Odradek, follower: ApacheNode, topic: str) -> str:
-    """A topic that is led here and followed there, and needs both for acks=all."""
+    """Creates a topic that Odradek leads and Apache Kafka follows, which needs both for acks=all."""
     admin = AdminClient({"bootstrap.servers": leader.bootstrap})
     new = NewTopic(topic, 1, replica_assignment=[[LEADER, FOLLOWER]], config={"min.insync.replicas": "2"})
     admin.create_topics([new])[topic].result(SOON_S)
@@ -72,7 +72,7 @@ def in_sync(broker: Odradek, topic: str) -> set[int]:
 
 
 def produced(broker: Odradek, topic: str, values: range, **options: object) -> set[int]:
-    """Writes records, once each, and returns the codes of the answers; 0 where there was no error."""
+    """Writes records, once each, and returns the codes of the answers; 0 for no error."""
     codes: set[int] = set()
 
     def answered(error: KafkaError | None, _: Message) -> None:
@@ -96,7 +96,7 @@ def segment(data: Path, topic: str) -> bytes:
 
 
 def assert_alike(leader: Odradek, follower: ApacheNode, topic: str) -> None:
-    """Both logs are the same, byte for byte."""
+    """Checks that both logs are equal, byte for byte."""
     own = segment(leader.data, topic)
     assert own
     eventually(lambda: segment(follower.data, topic) == own, True)
@@ -160,7 +160,7 @@ def test_a_leader_that_stops_hands_over_and_follows_when_it_is_back(
 
 
 class SteadyProducer:
-    """Writes consecutive numbers until it is stopped, with Kafka's guarantees, and notes which were acknowledged."""
+    """Writes consecutive numbers until it is stopped, with Kafka's guarantees, and records which were acknowledged."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.acknowledged: set[int] = set()

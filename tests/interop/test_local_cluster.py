@@ -1,4 +1,4 @@
-"""`odradek cluster` with stock clients: processes die under load, and nothing that was acknowledged is lost."""
+"""Tests `odradek cluster` with stock clients: processes die under load, and no acknowledged record is lost."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def wait_for_replicas(cluster: LocalCluster, topic: str) -> None:
 
 
 def write(bootstrap: str, topic: str, numbers: Sequence[int]) -> None:
-    """Writes the numbers to the topic's first partition, which need be on one broker only."""
+    """Writes the numbers to the topic's first partition, which may have a single replica."""
     producer = Producer({"bootstrap.servers": bootstrap, "acks": 1, **RECONNECT})
     for number in numbers:
         producer.produce(topic, str(number), partition=0)
@@ -70,8 +70,8 @@ def write(bootstrap: str, topic: str, numbers: Sequence[int]) -> None:
 
 
 def watermarks(bootstrap: str, partition: TopicPartition, deadline: float) -> tuple[int, int]:
-    """The partition's first and next offset, once it has a leader. A client of librdkafka that has seen it without one
-    asks its cache about it, for minutes, so each attempt is another's."""
+    """Returns the partition's first and next offset, once it has a leader. A librdkafka client that has seen the
+    partition without a leader uses its cache for minutes, so each attempt needs a new client."""
     while True:
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", **RECONNECT})
         try:
@@ -85,7 +85,7 @@ def watermarks(bootstrap: str, partition: TopicPartition, deadline: float) -> tu
 
 
 def stored(bootstrap: str, topic: str, partition: int) -> dict[int, int]:
-    """The numbers in a partition, by their offsets."""
+    """Returns the numbers in a partition, by offset."""
     deadline = time.monotonic() + SOON_S
     low, high = watermarks(bootstrap, TopicPartition(topic, partition), deadline)
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", **RECONNECT})
@@ -101,8 +101,8 @@ def stored(bootstrap: str, topic: str, partition: int) -> dict[int, int]:
 
 
 def kill_under_load(cluster: LocalCluster, topic: str, names: Sequence[str]) -> None:
-    """Kills the processes one after the other while records are written to each partition, acknowledged by all in sync;
-    what was acknowledged is there."""
+    """Kills the processes one after the other while records are written to each partition with acks=all; checks that
+    acknowledged records exist."""
     make_topic(cluster, topic)
     wait_for_replicas(cluster, topic)
     writers = [
@@ -139,7 +139,7 @@ def test_processes_are_killed_again_and_again(
 
 
 def is_alive(pid: int) -> bool:
-    """True unless the process is gone, or only waits for its parent to see that."""
+    """True unless the process is gone, or only waits for its parent to notice its end."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Logs that we write, recover and truncate, as Apache Kafka's kafka-dump-log reads them."""
+"""Tests logs that we write, recover and truncate, read by Apache Kafka's kafka-dump-log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMPLAINTS = re.compile(r"mismatch|misindexed|non-consecutive|not found|invalid|
 
 
 def fill(log: Log) -> None:
-    """Something of everything that a log may hold."""
+    """Writes records of every kind that a log may have."""
     sequence = 0
     for n in range(60):
         codec, at = list(Compression)[n % len(Compression)], NOW_MS + n * 7 % 50

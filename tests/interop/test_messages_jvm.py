@@ -1,6 +1,6 @@
-"""Every message and record against Kafka's own generated classes: they read our bytes and write the same ones.
+"""Compares every message and record with Kafka's own generated classes: they read our bytes and write the same bytes.
 
-What Kafka 4.0 took away is compared with the classes of 3.9.
+Versions that Kafka 4.0 removed are compared with the classes of 3.9.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ NEWER_THAN_4_3 = {
     ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: range(1),
     ApiKey.UNREGISTER_CONTROLLER: range(1),
 }
-"""Kafka 4.4's additions, of which no class is to be had yet: tests/protocol/messages/test_newest.py has their bytes."""
+"""Kafka 4.4's additions, for which no classes exist yet; tests/protocol/messages/test_newest.py has their bytes."""
 
 RENAMED = {
     ("TxnOffsetCommitRequest", "generation_id_or_member_epoch"): "generationId",  # 4.4's new name
@@ -74,7 +74,7 @@ RENAMED = {
 
 
 class Case(NamedTuple):
-    """A message, its version, and the Java class to read it with."""
+    """A message, its version, and the Java class that reads it."""
 
     java: str
     value: Any
@@ -96,7 +96,7 @@ def in_4_3(api: ApiKey) -> Iterable[int]:
 
 
 def other_cases() -> list[Case]:
-    """Headers, the consumer protocol, principals and control records."""
+    """Returns cases for headers, the consumer protocol, principals and control records."""
     package = "org.apache.kafka.common.message"
     headers = [
         *cases(f"{package}.RequestHeaderData", RequestHeader, range(1, 3)),
@@ -129,7 +129,7 @@ def coordinator_cases(name: str) -> list[Case]:
 
 
 def answers(classpath: str, cases: list[Case]) -> list[str]:
-    """Returns the Java classes' answer to each case, in one go."""
+    """Returns the Java classes' answers to all cases."""
     lines = "".join(f"{case.java} {case.version} {encode(case.value, case.version).hex()}\n" for case in cases)
     command = jvm.java(classpath, str(jvm.HERE / "RoundTrip.java"))
     return run(command, stdin=lines.encode()).stdout.decode().splitlines()
@@ -146,7 +146,7 @@ def compare(classpath: str, cases: list[Case]) -> None:
 
 
 def as_json(value: Any, version: int, *, tags: dict[str, Any]) -> dict[str, Any]:
-    """Our message as Kafka's JSON converters put it; a tagged field at its default is left out there."""
+    """Returns our message in the form of Kafka's JSON converters, which leave out a tagged field at its default."""
     fields = {}
     for field in fields_of(type(value)):
         name = RENAMED.get((type(value).__name__, field.name)) or camel(field.name)

@@ -1,6 +1,6 @@
-"""Each shipped alert fires by the fault that it is for: a real Prometheus evaluates it on what it has scraped.
+"""Tests that each shipped alert fires because of its fault: a real Prometheus evaluates it.
 
-The rules are the shipped ones but for their times, of which minutes become seconds.
+The rules are the shipped ones, with seconds in place of minutes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ QUICK = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "5
 VOLUME_BYTES = 64 << 20
 HELD_UP_S = 0.4
 CALM_WITHIN_S = 240
-"""A broker tells of the last minute, and Prometheus of the seconds after it."""
+"""Time until the alerts are silent: a broker reports the last minute, and Prometheus evaluates the seconds after it."""
 ALERT = re.compile(r"^ +- alert: (\w+)$", re.MULTILINE)
 NAME = re.compile(r'"(\w+)"')
 
@@ -42,7 +42,7 @@ def shipped() -> str:
 
 
 def quick(rules: str) -> str:
-    """Rules whose minutes are seconds."""
+    """Returns rules with seconds in place of minutes."""
     return re.sub(r"(?<=for: )(\d+)m\b", r"\1s", re.sub(r"\[(\d+)m\]", r"[\1s]", rules))
 
 
@@ -52,7 +52,7 @@ def fires(prometheus: Prometheus, *names: str) -> None:
 
 @contextmanager
 def silent_before_and_after(prometheus: Prometheus) -> Iterator[Prometheus]:
-    """No alert fires while nothing is wrong, nor once that is so again."""
+    """Checks that no alert fires before the fault, nor after its end."""
     prometheus.scraped(3)
     prometheus.wait_for(lambda: not prometheus.firing(), "nothing is wrong yet, and alerts fire", CALM_WITHIN_S)
     yield prometheus
@@ -60,7 +60,7 @@ def silent_before_and_after(prometheus: Prometheus) -> Iterator[Prometheus]:
 
 
 def shows(prometheus: Prometheus, *names: str) -> None:
-    """The alerts fire by the fault that they are for."""
+    """Checks that the alerts fire because of their fault."""
     fires(prometheus, *names)
 
 
@@ -91,7 +91,7 @@ def watched(of_cluster: Prometheus) -> Iterator[Prometheus]:
 
 
 def freeze(*pids: int) -> None:
-    """Processes that run no more, as in a machine that hangs."""
+    """Stops processes, as in a machine that hangs."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
 
@@ -157,7 +157,7 @@ def test_a_broker_that_finds_no_controller_is_not_running(tmp_path: Path) -> Non
 
 @pytest.fixture
 def volume(tmp_path: Path) -> Iterator[Path]:
-    """A small volume."""
+    """Yields a small volume."""
     folder = tmp_path / "volume"
     folder.mkdir()
     run(["mount", "-t", "tmpfs", "-o", f"size={VOLUME_BYTES}", "tmpfs", str(folder)])  # as root
@@ -167,7 +167,7 @@ def volume(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def alone(tmp_path: Path, volume: Path) -> Iterator[tuple[Odradek, Prometheus]]:
-    """A broker with two log directories, one of them on a small volume."""
+    """Yields a broker with two log directories, one of them on a small volume."""
     address, data = f"127.0.0.1:{free_port()}", tmp_path / "data"
     properties = {
         "log.dirs": f"{data},{volume / 'logs'}",
@@ -275,7 +275,7 @@ def test_a_damaged_log_is_compacted_no_more(alone: tuple[Odradek, Prometheus], t
 
 
 def write_segments(broker: Odradek, tmp_path: Path) -> Sequence[Path]:
-    """Some segments of a topic, which may be in either directory."""
+    """Writes some segments of a topic, which may be in either directory."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
     for number in range(4_000):
         producer.produce("compacted", bytes(1000), key=b"%d" % (number % 7))
@@ -286,14 +286,14 @@ def write_segments(broker: Odradek, tmp_path: Path) -> Sequence[Path]:
 
 
 def damage(segment: Path) -> None:
-    """Some bits of a record flip on the disk."""
+    """Flips some bits of a record on the disk."""
     with segment.open("r+b") as file:
         file.seek(500)
         file.write(b"\xff" * 16)
 
 
 def make_due(broker: Odradek, topic: str) -> None:
-    """Has a topic be compacted, however new its records are."""
+    """Makes a topic due for compaction, even if its records are new."""
     entry = ConfigEntry("min.compaction.lag.ms", "0", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})

@@ -1,7 +1,7 @@
-"""Every expression of a dashboard returns series from a cluster under load, as a real Prometheus has scraped it.
+"""Tests that every expression of a dashboard returns series from a cluster under load, scraped by a real Prometheus.
 
-`make test-metrics` looks at the shipped dashboard; `DASHBOARDS=FOLDER` at all in a folder, such as Strimzi's or Grafana
-Labs'. What is named as a JVM's metric, or a container's, is left out.
+`make test-metrics` tests the shipped dashboard; `DASHBOARDS=FOLDER` tests all dashboards in a folder, such as Strimzi's
+or Grafana Labs'. Metrics of a JVM or of a container are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.metrics, pytest.mark.odradek_only]
 
 TOPICS = ["orders", "payments"]
 ALONE = "alone"
-"""A topic without copies, so that a group's coordinator may have none of it."""
+"""A topic with one replica, so that a group's coordinator may have none of it."""
 BROKERS = (1, 2, 3)
 
 
@@ -78,7 +78,7 @@ def test_what_is_shipped_is_what_prometheus_takes() -> None:
 
 
 def one(prometheus: Prometheus, expression: str) -> float:
-    """The value of an expression that has one series."""
+    """Returns the value of an expression that has one series."""
     (series,) = prometheus.query(expression)
     return series.value
 

@@ -1,7 +1,7 @@
-"""The names of kafka_exporter have the values that its rules give: here librdkafka asks the broker what it would ask.
+"""Tests that kafka_exporter's metrics have the values of its rules, which librdkafka's requests give here.
 
-Source of the rules: kafka_exporter.go. It lists topics, asks for their first and last offsets, lists groups, and asks
-for the offsets that each has of all partitions; a topic of which a group has none is left out.
+Source of the rules: kafka_exporter.go. It lists topics, requests their first and last offsets, lists groups, and
+requests the offsets of all partitions of each group; a topic without offsets of a group is left out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def broker(tmp_path: Path) -> Iterator[tuple[Odradek, str]]:
 
 
 def fill(bootstrap: str) -> Consumer:
-    """Topics, a group that has read some of one and left, and one with a member, which is returned."""
+    """Creates topics, a group that has read a part of one and left, and a group with a member, which is returned."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for created in admin.create_topics([NewTopic("orders", 3, 1), NewTopic("empty", 2, 1)]).values():
         created.result(SOON_S)
@@ -60,7 +60,7 @@ def fill(bootstrap: str) -> Consumer:
 
 
 class Rules:
-    """kafka_exporter's rules, over what librdkafka reports."""
+    """kafka_exporter's rules, over the results of librdkafka."""
 
     def __init__(self, bootstrap: str) -> None:
         self._admin = AdminClient({"bootstrap.servers": bootstrap})

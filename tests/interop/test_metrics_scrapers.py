@@ -1,4 +1,4 @@
-"""A scrape of ten thousand partitions costs little, and hostile scrapers cost clients nothing."""
+"""Tests that a scrape of ten thousand partitions costs little, and that hostile scrapers cost clients nothing."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ pytestmark = [pytest.mark.metrics, pytest.mark.odradek_only]
 
 PROBED_S = 15
 SCRAPED_EACH_S = 5
-"""A page is as young for four."""
+"""Scrape interval: a page is served again for four seconds."""
 
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Odradek, str]]:
-    """A broker with ten thousand partitions, and where it tells of them."""
+    """Yields a broker with ten thousand partitions, and the address of its metrics."""
     address = f"127.0.0.1:{free_port()}"
     broker = Odradek(tmp_path_factory.mktemp("many") / "data", {"odradek.metrics.listener": address})
     broker.start()
@@ -68,8 +68,8 @@ def test_hostile_scrapers_cost_clients_nothing(watched: tuple[Odradek, str], kin
 
 
 def readiness(address: str) -> str:
-    """Returns what the broker says of itself once it is its turn: connections that scrapers of this address left in the
-    kernel come first, and one of theirs that is accepted later may take the place of one that has not asked yet."""
+    """Returns the broker's readiness. Earlier connections in the kernel are accepted first, and a later one from the
+    same address may replace a connection that has not sent its request."""
     ends_s = time.monotonic() + SOON_S
     while True:
         try:

@@ -1,5 +1,5 @@
-"""Clusters of Odradek and Apache Kafka in every mixture, broken while clients are at work: what was acknowledged stays,
-where it was acknowledged, and all replicas have it."""
+"""Tests clusters of Odradek and Apache Kafka in every mixture, with faults under load: acknowledged records stay at
+their offsets, and all replicas have them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.waiting import eventually
 
 TOPIC = "under-load"
 ASSIGNMENTS = [list(order) for order in itertools.permutations((1, 2, 3))]
-"""Each broker leads two partitions, and each follows each."""
+"""Each broker leads two partitions, and follows every other broker."""
 
 
 class Mixture(NamedTuple):
-    """Who made the brokers, and their controller."""
+    """The kinds of the brokers and of their controller."""
 
     brokers: tuple[Make, ...]
     controller: Make
@@ -34,7 +34,7 @@ class Mixture(NamedTuple):
 
 OURS, THEIRS = Make.ODRADEK, Make.APACHE
 BROKERS = [(OURS, OURS, OURS), (OURS, OURS, THEIRS), (OURS, THEIRS, THEIRS)]
-"""With any two of a make among them, both makes lead and follow both makes."""
+"""With two brokers of each kind, both kinds lead and follow both kinds."""
 MIXTURES = [Mixture(brokers, controller) for brokers in BROKERS for controller in (OURS, THEIRS)]
 
 

@@ -1,5 +1,5 @@
-"""A cluster of Apache Kafka becomes one of Odradek's broker by broker, and goes back, while clients of every kind are
-at work: the directories stay, nothing acknowledged is lost, nothing is copied twice, no group begins anew."""
+"""Converts a cluster of Apache Kafka to Odradek, broker by broker, and back, while clients work: the directories stay,
+no acknowledged record is lost, nothing is copied twice, and no group starts over."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.interop.sharing import Consumers, start_client
 TOPIC, SHARED = "under-load", "shared"
 THREE = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
 EACH = 300
-"""Records that copier and share group get at each step."""
+"""Number of records that the copier and the share group get at each step."""
 
 
 @pytest.fixture
@@ -40,14 +40,14 @@ def share_client(tmp_path: Path) -> Iterator[LineClient]:
 
 
 class GroupReader(threading.Thread):
-    """A group's only member: reads a topic and commits what it has read, over all moves of its coordinator."""
+    """The only member of a group: reads a topic and commits, over all moves of its coordinator."""
 
     def __init__(self, bootstrap: str, topic: str, protocol: str) -> None:
         super().__init__(daemon=True)
         self.topic = topic
         self.seen: dict[int, set[int]] = {}
         self.again = 0
-        """How often it was given a record that it had before: at each begin it goes back to what it has committed."""
+        """Number of records that it got again: after each start it continues at its last commit."""
         settings: dict[str, str | int] = {
             "group.id": f"readers-{protocol}",
             "group.protocol": protocol,
@@ -75,7 +75,7 @@ class GroupReader(threading.Thread):
         )
 
     def finish(self, ends: dict[int, int]) -> None:
-        """Reads to these ends. Nothing was left out, and the group never began anew."""
+        """Reads to these ends; checks that no record was left out, and that the group never started over."""
         self._ends = ends
         self.join(SOON_S)
         assert not self.is_alive(), f"{ {index: len(seen) for index, seen in self.seen.items()} } of {ends}"
@@ -84,7 +84,7 @@ class GroupReader(threading.Thread):
 
 
 class SharedWork:
-    """A share group whose one member accepts what it gets."""
+    """A share group whose only member accepts all records."""
 
     def __init__(self, cluster: Cluster, client: LineClient) -> None:
         self.sent = 0
@@ -97,7 +97,7 @@ class SharedWork:
         self._producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, **RECONNECT})
 
     def go_on(self) -> None:
-        """More records are produced; all come, and none that was accepted before."""
+        """Produces more records; checks that all arrive, and none that was accepted before."""
         for number in range(EACH):
             self._producer.produce(SHARED, str(self.sent + number), partition=number % len(THREE))
         assert self._producer.flush(SOON_S) == 0

@@ -1,4 +1,4 @@
-"""The network of the tests itself: what is cut does not pass, and what waited comes once it is healed."""
+"""Tests the tests' own network: a cut link stops all traffic, and waiting bytes arrive after it has healed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def network(tmp_path: Path) -> Iterator[Network]:
 
 @pytest.fixture
 def ends(network: Network) -> Iterator[tuple[socket.socket, socket.socket]]:
-    """A connection from here to there, over the network."""
+    """Returns a connection between two nodes over the network."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         host, port = network.before(THERE, f"127.0.0.1:{listener.getsockname()[1]}").split(":")
         with socket.create_connection((host, int(port))) as near:

@@ -1,4 +1,5 @@
-"""Brokers of Odradek's under a controller of Odradek's: they replicate, and outlive each other and the controller."""
+"""Tests brokers of Odradek under a controller of Odradek: they replicate, and survive failures of each other and of the
+controller."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tests.waiting import eventually
 
 SOON_S = 60
 PATIENT = {"message.timeout.ms": 120_000, "retry.backoff.max.ms": 200, "reconnect.backoff.max.ms": 200}
-"""Options of a producer that outlives what happens to brokers."""
+"""Options of a producer that continues through failures of brokers."""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def leader_and_isr(broker: OdradekNode, topic: str) -> tuple[int, list[int]]:
 
 
 def created(brokers: list[OdradekNode], topic: str) -> str:
-    """A topic that is led by the first broker and followed by the second."""
+    """Creates a topic that the first broker leads and the second follows."""
     admin = AdminClient({"bootstrap.servers": brokers[0].bootstrap})
     admin.create_topics([NewTopic(topic, 1, replica_assignment=[[1, 2]])])[topic].result(SOON_S)
     for broker in brokers:
@@ -61,7 +62,7 @@ def created(brokers: list[OdradekNode], topic: str) -> str:
 
 
 def produced(brokers: list[OdradekNode], topic: str, values: range, then: Callable[[], None] = lambda: None) -> None:
-    """Writes records that all in-sync replicas acknowledge; `then` happens while they are under way."""
+    """Writes records with acks=all; calls `then` while they are in flight."""
     errors: list[object] = []
     producer = Producer({"bootstrap.servers": bootstrap(brokers), "enable.idempotence": True, **PATIENT})
     for value in values:

@@ -1,4 +1,4 @@
-"""Brokers of Apache Kafka's and of Odradek's under a controller of Odradek's, and what Apache's tools say of it."""
+"""Tests brokers of Apache Kafka and of Odradek under a controller of Odradek, and the output of Apache's tools."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def brokers(odradek: OdradekNode, apache: ApacheNode) -> list[OdradekNode]:
 
 
 def created(brokers: list[OdradekNode], topic: str, replicas: list[int]) -> str:
-    """A topic that a client of Apache Kafka's broker creates, which forwards that."""
+    """Creates a topic by a client of Apache Kafka's broker, which forwards the request."""
     admin = AdminClient({"bootstrap.servers": brokers[1].bootstrap})
     admin.create_topics([NewTopic(topic, 1, replica_assignment=[replicas])])[topic].result(SOON_S)
     for broker in brokers:

@@ -1,4 +1,4 @@
-"""Packages of the tree: a wheel with one import name, and the files of the image."""
+"""Tests the packages of the tree: a wheel with one import name, and the files of the image."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.odradek_only
 
 
 def serve(command: Sequence[str], where: Path, environment: dict[str, str]) -> tuple[Server, str]:
-    """A broker that was installed in some way, and where it serves."""
+    """Runs a broker that was installed in some way; yields its address."""
     server = Server("installed odradek", where / "log")
     return server, server.launch(command, r"^ready (\S+:\d+)$", 30, environment, cwd=where)[1]
 

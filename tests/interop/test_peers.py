@@ -1,4 +1,4 @@
-"""The client that everything here speaks through, against Odradek and Apache Kafka."""
+"""Tests the client of brokers and commands with Odradek and Apache Kafka."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from tests.interop.conftest import make_broker
 
 TIMEOUT_MS = 30_000
 BY_NAME = 12
-"""Produce and Fetch name topics by id since 13."""
+"""The versions of Produce and Fetch that name topics; since 13 they have ids."""
 
 
 @pytest.fixture(scope="module", params=["odradek", "apache"])
 def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One broker of either make for all tests: the last of them kills it, and starts it again."""
+    """Yields a broker of either kind for all tests; the last test kills and restarts it."""
     broker = make_broker(request.param, tmp_path_factory.mktemp("peers") / "data")
     broker.start()
     yield broker
@@ -60,7 +60,7 @@ async def peer_of(broker: Broker, settings: Settings = Settings()) -> AsyncItera
 
 
 async def create(peer: Peer, name: str) -> None:
-    """A topic with one partition, whose leader is ready for it."""
+    """Creates a topic with one partition, whose leader is ready."""
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[])
     request = CreateTopicsRequest(topics=[topic], timeout_ms=TIMEOUT_MS)
     created = await peer.send(request, CreateTopicsResponse, timeout_ms=TIMEOUT_MS)

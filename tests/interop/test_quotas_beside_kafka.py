@@ -1,4 +1,5 @@
-"""Clients far beyond their quotas, against Odradek and Apache Kafka: both let as much through, and refuse the same."""
+"""Compares clients far beyond their quotas on Odradek and Apache Kafka: both let the same amount through, and reject
+the same requests."""
 
 from __future__ import annotations
 
@@ -27,27 +28,27 @@ from tests.wire import WireClient
 pytestmark = [pytest.mark.odradek_only, pytest.mark.security]
 
 LIMIT = 1_000_000
-"""Bytes a second: a client alone would move a hundred times as much."""
+"""Bytes per second; an unlimited client would move a hundred times as much."""
 
 MUTATIONS = 2
-"""Partitions a second: a bucket has room for eleven seconds of them."""
+"""Partitions per second; a bucket has room for eleven seconds of them."""
 
 SECONDS = 30
 RECORDS = batch(b"x" * 50_000)
 TOPIC = "limited"
 MADE = 100
-"""Partitions of the first topic, which the bucket has not: it owes 78, which is 39 seconds."""
+"""Number of partitions of the first topic, which overdraws the bucket by 78: 39 seconds."""
 
 
 class Change(NamedTuple):
-    """The answer to a change of the cluster: the topic's error, and for how long the client is throttled."""
+    """The answer to a change of the cluster: the topic's error, and the throttle time."""
 
     error_code: int
     throttle_ms: int
 
 
 class Measured(NamedTuple):
-    """The bytes and changes that one broker let through."""
+    """The bytes and changes that a broker let through."""
 
     produced: int
     consumed: int
@@ -55,7 +56,7 @@ class Measured(NamedTuple):
 
 
 def moved(broker: ApacheKafka | Odradek, move: Callable[[WireClient], int]) -> int:
-    """Returns how many bytes a client moves that does nothing else for SECONDS."""
+    """Returns the number of bytes that a client moves within SECONDS."""
     client = WireClient(broker.bootstrap, timeout_s=SECONDS)
     end, total = time.monotonic() + SECONDS, 0
     while time.monotonic() < end:
@@ -70,14 +71,14 @@ def produced(client: WireClient) -> int:
 
 
 def consumed(client: WireClient) -> int:
-    """One batch, or none where the client is beyond its quota."""
+    """Consumes a batch; none if the client is beyond its quota."""
     answer = client.ask(fetch_request(TOPIC, max_bytes=1), FetchResponse, 12)
     return sum(len(one.records or b"") for topic in answer.responses for one in topic.partitions)
 
 
 def changes(broker: ApacheKafka | Odradek) -> list[Change]:
-    """The answers to changes of the cluster, each in the last version that is carried out late, and the first that is
-    refused. Each has a connection of its own, since the one before waits."""
+    """Returns the answers to changes of the cluster, in the last version that is only throttled, and in the first that
+    is rejected. Each has its own connection, because the previous connection is muted."""
     answers: list[Change] = []
 
     def ask(request: object, response: type, version: int, results: str) -> None:
@@ -129,7 +130,7 @@ def measured(broker: ApacheKafka | Odradek) -> Measured:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Measured, Measured]:
-    """The measures of Apache Kafka, and ours."""
+    """Returns the measurements of Apache Kafka, and of Odradek."""
     folder = tmp_path_factory.mktemp("quotas")
     theirs = measured(ApacheKafka(folder / "theirs"))
     ours = measured(Odradek(folder / "ours", {"odradek.profile": "production"}))

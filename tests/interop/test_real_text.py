@@ -1,4 +1,4 @@
-"""Real input, end to end: lines of source text, written by kcat with zstd, read by the JVM console consumer."""
+"""Tests real input, end to end: lines of source text, written by kcat with zstd, read by the JVM console consumer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOPIC = "text"
 
 
 def lines_of_source() -> Iterator[bytes]:
-    """The Python library's source line by line, each with its place, round after round."""
+    """Yields the Python library's source line by line, each with its place, repeatedly."""
     library = Path(sysconfig.get_paths()["stdlib"])
     files = [file for file in sorted(library.rglob("*.py")) if "site-packages" not in file.parts]
     round_number = 0
@@ -30,7 +30,7 @@ def lines_of_source() -> Iterator[bytes]:
 
 
 def write_text(target: Path, size_bytes: int) -> int:
-    """Fill a file with at least so many bytes; the number of lines."""
+    """Fills a file with at least this many bytes; returns the number of lines."""
     written = count = 0
     with target.open("wb") as out:
         for line in lines_of_source():

@@ -1,4 +1,4 @@
-"""The response that refuses a whole request, against Kafka's `getErrorResponse`: of every API, in every version."""
+"""Compares the response that rejects a whole request with Kafka's `getErrorResponse`, for every API and version."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOPIC_ID = bytes(range(16))
 
 
 class Case(NamedTuple):
-    """A request of one version."""
+    """A request in one version."""
 
     api: Api
     version: int
@@ -40,9 +40,9 @@ def cases(*, of_3_9: bool) -> list[Case]:
 
 
 def comparable(message: Any) -> Any:
-    """Returns a response without its texts, and with partitions in their order: Kafka repeats the words of an error's
-    code in some, which clients have too, and orders the partitions of Produce by their hashes. Absent records are
-    null in Kafka 3.9 and empty in 4."""
+    """Returns a response without its texts, and with sorted partitions: Kafka repeats the default message of a code in
+    some responses, and orders the partitions of Produce by their hashes. Missing records are null in Kafka 3.9 and
+    empty in 4."""
     for field in fields_of(type(message)):
         value = getattr(message, field.name)
         if field.name == "error_message":

@@ -1,4 +1,4 @@
-"""An Odradek broker under Apache Kafka's own controller: what Apache's tools and everybody's clients see of it."""
+"""Tests an Odradek broker under Apache Kafka's own controller, with Apache's tools and all clients."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
 
 @pytest.fixture(scope="module")
 def member(quorum: Quorum) -> Iterator[Odradek]:
-    """A broker that has joined."""
+    """Yields a broker that has joined."""
     broker = quorum.odradek(BROKER)
     broker.start()
     yield broker
@@ -50,7 +50,7 @@ def produce(bootstrap: str, topic: str, lines: list[str], *arguments: str) -> No
 
 
 def consumed(bootstrap: str, topic: str, *arguments: str) -> list[str]:
-    """Everything in the topic, sorted."""
+    """Returns all records in the topic, sorted."""
     words = ["kcat", "-b", bootstrap, "-C", "-t", topic, "-o", "beginning", "-e", "-q", *arguments]
     return sorted(run(words).stdout.decode().splitlines())
 
@@ -208,7 +208,7 @@ def test_the_controller_is_told_in_which_directory_a_replica_was_put(
 
 
 def properties_of(broker: Odradek) -> list[str]:
-    """The meta.properties of its log directories."""
+    """Returns the meta.properties of its log directories."""
     return [file.read_text() for file in broker.data.parent.glob(f"{broker.data.name}*/meta.properties")]
 
 

@@ -1,5 +1,5 @@
-"""Replicas of a mixed cluster where operators put them: moved with and without throttles, led by whom they prefer, read
-by consumers of their rack."""
+"""Tests the placement of replicas in a mixed cluster by the operator: moves with and without throttles, preferred
+leaders, consumers that read in their rack."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ODRADEK, OTHER_ODRADEK, APACHE = 1, 2, 3
 PAIRS = [(ODRADEK, OTHER_ODRADEK)]
 RECORD = b"x" * 1000
 RECORDS, THROTTLE = 16_000, 2_000_000
-"""Sixteen megabytes, of which two may be copied in a second."""
+"""Sixteen megabytes, of which two may be copied per second."""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def fill(cluster: Cluster, topic: str, records: int = RECORDS) -> None:
 
 
 class Reassignment:
-    """kafka-reassign-partitions, of partition 0 of one topic."""
+    """kafka-reassign-partitions, for partition 0 of one topic."""
 
     def __init__(self, cluster: Cluster, topic: str, replicas: list[int]) -> None:
         moved = [{"topic": topic, "partition": 0, "replicas": replicas, "log_dirs": ["any"] * len(replicas)}]
@@ -68,7 +68,7 @@ class Reassignment:
 
 
 def throttles(cluster: Cluster) -> str:
-    """The throttles that are set on brokers and topics."""
+    """Returns the throttles that are set on brokers and topics."""
     described = [
         tool("kafka-configs", "--bootstrap-server", cluster.bootstrap, "--describe", "--entity-type", kind)
         for kind in ("brokers", "topics")
@@ -122,7 +122,7 @@ def test_consumers_read_from_the_follower_in_their_rack(
 
 
 def fetches(cluster: Cluster, topic: str, rack: str) -> Mapping[int, int]:
-    """How often librdkafka fetched from each broker, to read all."""
+    """Returns how often librdkafka fetched from each broker to read everything."""
     by_broker: dict[int, int] = {}
 
     def note(text: str) -> None:

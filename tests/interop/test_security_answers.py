@@ -1,4 +1,5 @@
-"""The same requests about quotas, credentials and access control to Odradek and to Apache Kafka: the same answers."""
+"""Sends the same requests about quotas, credentials and access control to Odradek and to Apache Kafka: the answers are
+equal."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ EXACT, DEFAULT, SPECIFIED = range(3)
 
 
 def quota(entity: dict[str, str | None], *ops: tuple[str, float | None]) -> quotas.EntryData:
-    """Quotas of an entity to set, or to remove where the value is None."""
+    """Returns a request that sets quotas of an entity, or removes those whose value is None."""
     return quotas.EntryData(
         entity=[quotas.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
         ops=[quotas.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in ops],
@@ -142,7 +143,7 @@ SCRAM_STEPS = (
 
 
 def entry(*parts: int | str) -> create.AclCreation:
-    """An entry: resource type, name, pattern type, principal, host, operation, permission."""
+    """Returns an entry: resource type, name, pattern type, principal, host, operation, permission."""
     return create.AclCreation(**dict(zip(ENTRY_FIELDS, parts, strict=True)))  # type: ignore[arg-type]
 
 
@@ -151,7 +152,7 @@ def adding(name: str, *entries: create.AclCreation, version: int = 3) -> Step:
 
 
 def describing(name: str, *parts: int | str | None, version: int = 3) -> Step:
-    """Asks for entries by a filter, whose parts are in the order of an entry's."""
+    """Returns a DescribeAcls request with a filter, whose parts have the order of an entry's."""
     request = describe.DescribeAclsRequest(**dict(zip(FILTER_FIELDS, parts, strict=True)))  # type: ignore[arg-type]
     return Step(name, request, describe.DescribeAclsResponse, version)
 
@@ -231,7 +232,7 @@ def answer(client: WireClient, step: Step) -> object:
 
 
 def let_it_read(client: WireClient, number: int) -> None:
-    """Waits until a broker has read what was changed so far: Apache Kafka answers once its controller has it."""
+    """Waits until a broker has read all changes so far: Apache Kafka answers once its controller has them."""
     topic = create_topics.CreatableTopic(
         name=f"read-{number}", num_partitions=1, replication_factor=1, assignments=[], configs=[]
     )
@@ -267,7 +268,7 @@ def answers(broker: ApacheKafka | Odradek) -> list[object]:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], list[object]]:
-    """The answers of Apache Kafka, and ours."""
+    """Returns the answers of Apache Kafka, and of Odradek."""
     folder = tmp_path_factory.mktemp("security")
     ours = Odradek(folder / "ours", {"odradek.profile": "production", **PROPERTIES})
     return answers(ApacheKafka(folder / "theirs", PROPERTIES)), answers(ours)

@@ -1,4 +1,5 @@
-"""Each client of the security matrix by each way in: it produces and consumes, or is refused, and is told why."""
+"""Tests each client of the security matrix with each way to connect: it produces and consumes, or is rejected with a
+reason."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ VALUES = [f"value {number}".encode() for number in range(20)]
 OPEN, CLOSED_TOPIC = "open", "closed"
 SOON_S = 30
 WHO = ("User:ANONYMOUS", f"User:{SUBJECT}", f"User:{ALICE}")
-"""Those who get in: by SSL without a certificate, with one, and by SASL."""
+"""The users of each way: by SSL without a certificate, with one, and by SASL."""
 
 ADMITTED = [(client, way) for client in CLIENTS for way in WAYS if way.mechanism not in client.lacks]
 TURNED_AWAY = [(client, refusal) for client in CLIENTS for refusal in REFUSALS if refusal.mechanism not in client.lacks]
@@ -73,7 +74,7 @@ def topic_of(client: Client, way: Way) -> str:
 
 
 def make_topics(broker: SecuredBroker) -> None:
-    """Makes a topic for each cell that all of them may use, and one that nobody may."""
+    """Creates a topic for each cell that all users may use, and one that no user may use."""
     admin = AdminClient(broker.admin)
     names = [*(topic_of(*pair) for pair in ADMITTED), OPEN, CLOSED_TOPIC]
     for created in admin.create_topics([NewTopic(name, 1, 1) for name in names]).values():
@@ -118,7 +119,7 @@ def test_a_client_is_refused_and_told_why(scene: Scene, client: Client, refusal:
 
 
 class Raw(NamedTuple):
-    """A refusal without a library, from an address of its own: what it says, and the broker's line about it."""
+    """A rejection without a client library, from its own address: the client's error, and the broker's log line."""
 
     name: str
     access: str
@@ -138,7 +139,7 @@ RAW = [
 
 
 def knock(access: Access, source: str) -> None:
-    """Tries to get in once."""
+    """Tries to connect once."""
     context = None
     if access.has_tls:
         context = ssl.create_default_context(cafile=str(access.authority))
@@ -155,7 +156,7 @@ def knock(access: Access, source: str) -> None:
 
 
 def messages(access: Access, client: WireClient) -> Iterator[bytes]:
-    """The messages of a mechanism."""
+    """Returns the messages of a mechanism."""
     if access.mechanism == "PLAIN":
         yield plain_message(access.user, access.password)
     elif access.mechanism == "OAUTHBEARER":

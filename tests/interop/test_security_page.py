@@ -1,4 +1,4 @@
-"""The ten commands of docs/security.md, as they stand there: ports and folders of this machine stand for its own."""
+"""Runs the ten commands of docs/security.md unchanged, with ports and folders of this machine."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class Host:
         program.chmod(0o700)
 
     def here(self, text: str) -> str:
-        """A text of the page, with addresses and paths of this machine."""
+        """Returns a text of the page, with addresses and paths of this machine."""
         here = {"9093": str(self._port), "/etc/odradek": str(self.folder), "/var/lib/odradek": f"{self.folder}/data"}
         for name, other in here.items():
             text = text.replace(name, other)
         return text
 
     def write(self, name: str) -> None:
-        """Writes a file as the page has it."""
+        """Writes a file of the page."""
         match = re.search(rf"^    # {re.escape(name)}\n((?:    .+\n)+)", section(), re.MULTILINE)
         assert match, f"no file {name}"
         file = self.folder / name
@@ -64,7 +64,7 @@ class Host:
         file.write_text(self.here(re.sub(r"^    ", "", match[1], flags=re.MULTILINE)))
 
     def do(self, command: str, *, check: bool = True) -> str:
-        """Runs a command, and returns what it printed."""
+        """Runs a command, and returns its output."""
         text = self.here(command)
         if text.endswith("&"):
             self.server.launch(

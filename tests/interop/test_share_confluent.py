@@ -1,4 +1,4 @@
-"""Share groups as librdkafka's share consumer sees them."""
+"""Tests share groups with librdkafka's share consumer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that a share group gives up or gets again, as the Java client sees them: dead letters, and backoff."""
+"""Tests dead letters and redelivery backoff of share groups with the Java client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def features(broker: Broker, *arguments: str) -> str:
 
 
 def letters(consumers: Consumers, queue: str, count: int) -> dict[int, tuple[str, dict[str, str]]]:
-    """The queue's records, read by a share group: value and headers, by the offset of what was given up."""
+    """Returns the queue's records, read by a share group: value and headers, by the offset of the undeliverable
+    record."""
     consumers.configure("groups", queue, share_auto_offset_reset="earliest")
     consumers.open("letters", queue)
     received: dict[int, tuple[str, dict[str, str]]] = {}

@@ -1,4 +1,4 @@
-"""Share groups as the Java client sees them: KafkaShareConsumer of Apache Kafka 4.3.1."""
+"""Tests share groups with the Java client: KafkaShareConsumer of Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 

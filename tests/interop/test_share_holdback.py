@@ -1,4 +1,4 @@
-"""Delayed delivery and ordering by key as KafkaShareConsumer 4.3.1 sees them, across a kill of the broker."""
+"""Tests delayed delivery and ordering by key with KafkaShareConsumer 4.3.1, across a kill of the broker."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def now_ms() -> int:
 
 
 def send(consumers: Consumers, topic: str, *records: str) -> None:
-    """Records, each as key/value or key/value/header/text."""
+    """Sends records, each as key/value or key/value/header/text."""
     consumers.client.ask(f"records {consumers.bootstrap} {topic} {' '.join(records)}")
 
 
 def reopen(consumers: Consumers, broker: Broker, topic: str, *names: str) -> None:
-    """The broker is killed, and who was connected to it begins anew."""
+    """Kills and restarts the broker, and opens the consumers again."""
     broker.kill9()
     broker.start()
     consumers.bootstrap = broker.bootstrap
@@ -43,7 +43,7 @@ def reopen(consumers: Consumers, broker: Broker, topic: str, *names: str) -> Non
 
 
 def take(consumers: Consumers, name: str, count: int) -> list[Record]:
-    """So many records, accepted as they come."""
+    """Reads this number of records, and accepts them in order."""
     taken: list[Record] = []
     while len(taken) < count and (polled := consumers.poll(name, timeout_s=30)):
         consumers.acknowledge(name, "ACCEPT", *(record.offset for record in polled))
@@ -84,7 +84,7 @@ def test_a_delayed_record_is_delivered_in_its_time_though_the_broker_is_killed(
 
 
 class Ledger:
-    """The records that three consumers were given."""
+    """The records that three consumers have received."""
 
     def __init__(self) -> None:
         self.held: dict[str, list[Record]] = {name: [] for name in NAMES}
@@ -104,7 +104,7 @@ class Ledger:
             self.seen.append(record)
 
     def settle(self, consumers: Consumers, name: str) -> None:
-        """Accepts what a consumer has, and lets some of it go that it has for the first time."""
+        """Accepts a consumer's records, and releases some that it has for the first time."""
         held, self.held[name] = self.held[name], []
         let_go = [record.offset for record in held if record.offset % 11 == 0 and record.delivery == 1]
         accepted = [record.offset for record in held if record.offset not in let_go]

@@ -1,4 +1,4 @@
-"""Share groups over the end of a broker: killed in mid-flight, and moved to Apache Kafka and back."""
+"""Tests share groups when their broker is killed, and when they move to Apache Kafka and back."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def properties() -> dict[str, str]:
 def test_no_record_is_delivered_more_often_than_its_limit_whoever_dies(
     consumers: Consumers, broker: Broker, topic: str
 ) -> None:
-    """Nobody ever accepts: each record comes as often as the limit says, and a delivery that was told to be over is
-    not forgotten by a broker that is killed."""
+    """The records are never accepted: each is delivered as often as the limit allows, and a killed broker doesn't
+    forget a completed delivery."""
     consumers.create(broker, topic, share_delivery_count_limit=str(LIMIT))
     consumers.produce(topic, 30, "batch.size=1")
     consumers.open("a", topic, EXPLICIT, "max.poll.records=10")
@@ -55,7 +55,7 @@ def test_no_record_is_delivered_more_often_than_its_limit_whoever_dies(
 
 @pytest.fixture
 def brokers(tmp_path: Path) -> Iterator[tuple[Odradek, ApacheKafka]]:
-    """Both for one data directory, one after the other."""
+    """Yields both brokers for one data directory, one after the other."""
     data = tmp_path / "data"
     made = Odradek(data, STATE), ApacheKafka(data, STATE, formatted=True)
     yield made
@@ -65,7 +65,7 @@ def brokers(tmp_path: Path) -> Iterator[tuple[Odradek, ApacheKafka]]:
 
 
 def poll_all(consumers: Consumers, name: str, count: int) -> list[Record]:
-    """So many records, and no more."""
+    """Polls exactly this number of records."""
     records = consumers.poll(name, count, timeout_s=30)
     assert len(records) == count, records
     return records

@@ -1,4 +1,4 @@
-"""Apache Kafka's tools for share groups: kafka-share-groups whole, and the three tools that consume."""
+"""Tests Apache Kafka's tools for share groups: all of kafka-share-groups, and the three tools that consume."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def row(*words: str) -> str:
 
 
 def error_of(broker: Broker, *arguments: str) -> str:
-    """Returns the error of a kafka-share-groups command that fails, or succeeds in part."""
+    """Returns the error of a kafka-share-groups command that fails, or partly fails."""
     command = jvm.command_of("kafka-share-groups", "--bootstrap-server", broker.bootstrap, *arguments)
     done = run(command, check=False)
     return done.stdout.decode() + done.stderr.decode()

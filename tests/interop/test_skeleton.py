@@ -1,4 +1,4 @@
-"""The least that a broker must do: old tools and new ones write, and it is all there after a kill and a restart."""
+"""Tests the minimum of a broker: old and new tools write, and all records exist after a kill and a restart."""
 
 from __future__ import annotations
 

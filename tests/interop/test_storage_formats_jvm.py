@@ -1,4 +1,4 @@
-"""Our files and rules of a log against Apache Kafka's own classes (tests/interop/jvm/StorageFormats.java)."""
+"""Compares our log files and rules with Apache Kafka's own classes (tests/interop/jvm/StorageFormats.java)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ask_kafka(commands: Sequence[Command]) -> list[str]:
 
 
 def write_ours(folder: Path) -> None:
-    """The same values as StorageFormats.java writes."""
+    """Writes the same values as StorageFormats.java."""
     offsets = OffsetIndex(str(folder / f"{BASE:020d}.index"), BASE, disk=DISK, max_size_bytes=1024, fresh=True)
     offsets.append(1010, 100)
     offsets.append(1035, 400)
@@ -201,7 +201,7 @@ def our_answers(ours: object, commands: Sequence[Command]) -> Iterator[str]:
 
 
 class Life:
-    """Five producers, most of what they do in order, and every kind of mistake mixed in."""
+    """Five producers, whose batches are mostly in order, with every kind of error mixed in."""
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -246,7 +246,7 @@ class Life:
         return "marker", origin, pid, self.epoch_of(pid), *fields
 
     def epoch_of(self, pid: int) -> int:
-        """Mostly the producer's, now and then a new one, or one of a zombie."""
+        """Returns an epoch: mostly the producer's, sometimes a new one or a zombie's."""
         if self.dice.random() < 0.03:
             self.epochs[pid] += 1
             self.sequences[pid] = self.dice.choice([0, 0, 0, 5])
@@ -299,7 +299,7 @@ def test_producers_are_judged_as_kafka_judges_them(tmp_path: Path, seed: int) ->
 
 
 def described(snapshot: Path) -> list[tuple[int, ...]]:
-    """Returns a snapshot's entries, in the order of producer ids: Kafka's is that of a hash map."""
+    """Returns a snapshot's entries, sorted by producer id: Kafka's have the order of a hash map."""
     return sorted(
         (
             entry.producer_id,

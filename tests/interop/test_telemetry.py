@@ -1,4 +1,4 @@
-"""Unmodified clients push their metrics once a subscription asks for them (KIP-714): librdkafka's and Java's."""
+"""Tests that unmodified clients push the metrics that a subscription requests (KIP-714): librdkafka and Java."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Collector:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def clients(self) -> set[str]:
-        """Returns the client ids of what was received, as the broker adds them."""
+        """Returns the client ids of the received metrics, which the broker adds."""
         return {
             attribute.value.string_value
             for request in list(self.received)

@@ -1,4 +1,4 @@
-"""Transactions of real clients: what commits is seen, what aborts is not, and exactly once."""
+"""Tests transactions of real clients: committed records are seen, aborted ones are not, and exactly once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALL = [value for transaction in WRITTEN for value in transaction.values]
 SEEN = [value for transaction in WRITTEN if transaction.committed for value in transaction.values]
 
 KILLS = 12
-"""Of the broker or a copier, one at a time."""
+"""Number of kills, of the broker or a copier in turn."""
 
 READERS = ("confluent", "aiokafka", "kafka-python", "java-0.11.0.3", "java-4.3.1")
 

@@ -1,4 +1,4 @@
-"""Transactions as Apache Kafka's own tools see them, and on Apache Kafka's own broker."""
+"""Tests transactions with Apache Kafka's own tools, and on Apache Kafka's own broker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FEW_PARTITIONS = {"transaction.state.log.num.partitions": "2", "offsets.topic.nu
 
 
 class OverTheWire:
-    """A connection by a socket."""
+    """A connection over a socket."""
 
     def __init__(self, broker: Broker) -> None:
         self._wire = WireClient(broker.bootstrap)
@@ -42,13 +42,13 @@ def client_of(broker: Broker) -> TransactionalClient:
 
 
 def transactions(broker: Broker, *arguments: str) -> list[list[str]]:
-    """The rows of a table that kafka-transactions prints, without its head."""
+    """Returns the rows of a table of kafka-transactions, without its header."""
     output = jvm.tool("kafka-transactions", "--bootstrap-server", broker.bootstrap, *arguments)
     return [[cell.strip() for cell in line.split("\t")] for line in output.splitlines()[1:]]
 
 
 async def open_transaction(broker: Broker) -> Producer:
-    """An open transaction of ID with one record in partition 0."""
+    """Opens a transaction of ID with one record in partition 0."""
     client = client_of(broker)
     await client.find(ID, 1)
     producer = await client.producer()
@@ -58,7 +58,7 @@ async def open_transaction(broker: Broker) -> Producer:
 
 @pytest.fixture
 def properties() -> dict[str, str]:
-    """Without verification a transaction can be made to hang, as it could before KIP-890."""
+    """Disables verification, so that a transaction can hang, as before KIP-890."""
     return {**FEW_PARTITIONS, "transaction.partition.verification.enable": "false"}
 
 
@@ -122,7 +122,7 @@ def test_the_perf_test_commits_every_so_often(broker: Broker) -> None:
 
 
 def test_kafkas_own_copier_copies_exactly_once_though_it_aborts_at_random(shared_broker: Broker, topic: str) -> None:
-    """It looks for exactly this: a value that is missing in the copy, or is there twice."""
+    """The tool checks exactly this: a value that is missing in the copy, or is there twice."""
     copy = f"{topic}-copy"
     for name in (topic, copy):
         Confluent().create(shared_broker.bootstrap, name)
@@ -160,7 +160,7 @@ def test_kafka_dump_log_reads_the_transaction_log(broker: Broker) -> None:
 
 
 def dumped(log: Path) -> list[tuple[str, str]]:
-    """(producer epoch, state) of each record of a partition, as kafka-dump-log decodes them."""
+    """Returns (producer epoch, state) of each record of a partition, as kafka-dump-log decodes them."""
     file = str(log / f"{0:020}.log")
     output = jvm.tool("kafka-dump-log", "--transaction-log-decoder", "--files", file)
     transitions = re.findall(r'"producerEpoch":(\d+).*?"transactionStatus":(\d)', output)
@@ -171,7 +171,7 @@ def dumped(log: Path) -> list[tuple[str, str]]:
 
 
 async def leave_in_every_state(data: Path) -> dict[str, Producer]:
-    """A data directory with one transaction in each state, and the producers that would go on."""
+    """Returns a data directory with one transaction in each state, and the producers that could continue."""
     producers: dict[str, Producer] = {}
     async with broker_on(data, **{key.replace(".", "_"): value for key, value in FEW_PARTITIONS.items()}) as broker:
         client = transacting.Transacting(broker)
@@ -193,7 +193,7 @@ async def leave_in_every_state(data: Path) -> dict[str, Producer]:
 
 
 async def states_of(client: TransactionalClient) -> list[str]:
-    """Once all of them are loaded, and no marker is missing."""
+    """Returns the states, once all transactions are loaded and all markers written."""
     for name in IDS:
         await client.find(name, 1)
         while (await client.describe(name)).error_code in NOT_YET:  # noqa: ASYNC110

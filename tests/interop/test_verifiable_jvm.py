@@ -1,5 +1,5 @@
-"""Apache Kafka's own verifiable tools, in a mixed cluster whose nodes are killed: what the one was acknowledged, the
-other has read."""
+"""Tests Apache Kafka's own verifiable tools in a mixed cluster whose nodes are killed: all acknowledged records are
+read."""
 
 from __future__ import annotations
 

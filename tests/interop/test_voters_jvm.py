@@ -1,4 +1,5 @@
-"""Apache Kafka's own voters are added and removed through an Odradek broker, which finds each next leader (KIP-853)."""
+"""Tests that voters of Apache Kafka are added and removed through an Odradek broker, which finds each new leader
+(KIP-853)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ SOON_S = 60
 
 
 class Voters:
-    """The quorum's voters, asked for and changed through one broker."""
+    """The quorum's voters, described and changed through one broker."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -29,7 +30,7 @@ class Voters:
         return tool("kafka-metadata-quorum", "--bootstrap-server", self._bootstrap, *given, *words)
 
     def add(self, controller: ApacheNode) -> None:
-        """Adds a controller that runs, as an observer by now."""
+        """Adds a running controller, which is an observer until then."""
         self._ask("add-controller", config=controller.data.with_name(f"{controller.data.name}.properties"))
 
     def remove(self, node_id: int, directory_id: str) -> str:
@@ -48,7 +49,7 @@ class Voters:
 
 
 def a_second_controller(quorum: Quorum, folder: Path) -> ApacheNode:
-    """A controller that has no vote yet."""
+    """Starts a controller that isn't a voter yet."""
     listening = {"listeners": f"CONTROLLER://127.0.0.1:{free_port()}"}
     settings = {**quorum.joining, "process.roles": "controller", "node.id": str(SECOND_ID), **listening}
     return ApacheNode(folder / "second", settings, "--no-initial-controllers")

@@ -1,4 +1,4 @@
-"""Groups of consumers of Kafka 0.8 that meet in Apache ZooKeeper, before brokers of Odradek's."""
+"""Tests groups of Kafka 0.8's consumers that coordinate through Apache ZooKeeper, with Odradek brokers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TOPICS = "kafka.admin.TopicCommand"
 
 
 def create(connect: str, topic: str, partitions: int, replicas: int = 1) -> None:
-    """Makes a topic by the tool of the age, and waits until all of its partitions are led."""
+    """Creates a topic by the old tool, and waits until all of its partitions have a leader."""
     count = ("--partitions", str(partitions), "--replication-factor", str(replicas))
     old_tool("0.8.2.2", TOPICS, "--zookeeper", connect, "--create", "--topic", topic, *count)
     paths = [f"/brokers/topics/{topic}/partitions/{index}/state" for index in range(partitions)]
@@ -65,7 +65,7 @@ def broker(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def shown(broker: Odradek | OdradekNode, connect: str, group: str, *words: str) -> list[dict[str, object]]:
-    """The rows of `odradek consumers show`."""
+    """Returns the rows of `odradek consumers show`."""
     where = ("--zookeeper", connect, "-b", broker.bootstrap, "-o", "json")
     printed = run([Odradek.program, "consumers", "show", group, *where, *words]).stdout.decode()
     return [json.loads(line) for line in printed.splitlines()]
@@ -126,7 +126,7 @@ def test_offsets_go_to_kafka_and_back_step_by_step_under_load(broker: Odradek, t
 
 
 def modern(broker: Odradek, group: str, topic: str, records: int) -> Iterator[Consumed]:
-    """The records that a consumer of today reads, which goes on where its group was."""
+    """Returns the records that a current consumer reads from its group's offsets on."""
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": group, "auto.offset.reset": "error"}
     consumer = Consumer(settings)
     consumer.subscribe([topic])
@@ -160,19 +160,19 @@ class Site:
         return settled(client, self.GROUP, members, {self.TOPIC: self.PARTITIONS})
 
     def settle(self) -> None:
-        """Waits until each consumer that runs owns its part, and no other owns anything."""
+        """Waits until each running consumer owns its part, and no other process owns a partition."""
         until(lambda: looked(self.connect, self.look), [*self.consumers, *self.brokers])
 
     def registered(self) -> list[str]:
         return sorted(looked(self.connect, lambda client: client.get_children("/brokers/ids")) or [])
 
     def active(self) -> int | None:
-        """The id of the broker that keeps the registry, if one does."""
+        """Returns the id of the active broker; None if there is none."""
         data = looked(self.connect, lambda client: client.get("/controller")[0])
         return None if data is None else json.loads(data)["brokerid"]
 
     def freeze_active(self) -> None:
-        """Stops the active broker until another has taken its place, which it then leaves to that one."""
+        """Stops the active broker until another broker is active, and then continues it."""
         until(self.active, self.brokers)
         number = self.active()
         (broker,) = [one for one in self.brokers if one.settings["node.id"] == str(number)]
@@ -184,7 +184,7 @@ class Site:
         assert self.active() not in (None, number)
 
     def lose(self, broker: OdradekNode) -> None:
-        """Kills a broker, has clients go on without it, and brings it back."""
+        """Kills a broker, lets clients continue without it, and restarts it."""
         broker.kill9()
         others = sorted(one.settings["node.id"] for one in self.brokers if one is not broker)
         until(lambda: self.registered() == others, self.brokers)
@@ -235,7 +235,7 @@ def test_a_group_reads_everything_while_brokers_are_killed_and_consumers_come_an
 
 
 def check_owners(site: Site) -> None:
-    """Each partition is read by the one consumer that owns it, and the tools say so."""
+    """Checks that each partition is read by its only owner, also according to the tools."""
     counts = consumed_by(site.consumers)
     last = Numbers(site.brokers[0].bootstrap, site.TOPIC, site.PARTITIONS)
     last.start()

@@ -1,4 +1,4 @@
-"""Tools and console consumers of Kafka 0.8 to 1.1 before Odradek with zookeeper.connect."""
+"""Tests tools and console consumers of Kafka 0.8 to 1.1 on Odradek with zookeeper.connect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.zookeeper, pytest.mark.odradek_only]
 TOPICS = "kafka.admin.TopicCommand"
 VERSIONS = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "1.1.1")
 WITH_OFFSET_CHECKER = VERSIONS[:3]
-"""1.0 has removed ConsumerOffsetChecker."""
+"""The versions with ConsumerOffsetChecker, which 1.0 has removed."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The registry in Apache ZooKeeper: znodes beside those of Kafka 1.1.1, who may change them, and generated ids."""
+"""Compares the registry in Apache ZooKeeper with Kafka 1.1.1: znodes, their permissions, and generated ids."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.zookeeper, pytest.mark.odradek_only]
 
 DIGEST = "operator:secret"
 VARYING = ("timestamp", "port", "endpoints", "id")
-"""Fields of a broker, a controller and a cluster that are of one run: of these only the types are compared."""
+"""Fields of a broker, a controller and a cluster that differ in each run: only their types are compared."""
 
 BLOCK_OF_IDS = "/latest_producer_id_block"
 """Producer ids come from the metadata log here."""
@@ -45,7 +45,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
 
 
 def content(data: bytes | None) -> object:
-    """The content of a znode, without what differs from run to run."""
+    """Returns the content of a znode, without the parts that differ in each run."""
     if not data:
         return None
     value = json.loads(data)
@@ -67,13 +67,13 @@ def paths(client: KazooClient) -> Iterator[str]:
 
 
 def tree(client: KazooClient) -> dict[str, tuple[object, bool]]:
-    """Each znode: its content, and whether it ends with a session."""
+    """Returns each znode's content, and True if it ends with a session."""
     nodes = {path: client.get(path) for path in paths(client) if path != BLOCK_OF_IDS}
     return {path: (content(data), stat.ephemeralOwner != 0) for path, (data, stat) in nodes.items()}
 
 
 def act(connect: str, bootstrap: str) -> list[object]:
-    """The znodes after each thing that tools and clients of that age do, and what clients are answered."""
+    """Returns the znodes after each action of old tools and clients, and the clients' answers."""
     seen: list[object] = []
     with znodes(connect) as client:
 
@@ -124,7 +124,7 @@ def test_znodes_are_those_of_kafka_under_the_same_actions(zookeeper: ZooKeeper, 
 
 
 def refuses(client: KazooClient, path: str) -> bool:
-    """Whether a client may neither write a znode nor make another below it."""
+    """True if a client may neither write a znode nor create another below it."""
     with pytest.raises(NoAuthError):
         client.set(path, client.get(path)[0])
     with pytest.raises(NoAuthError):

@@ -1,4 +1,5 @@
-"""Sessions with Apache ZooKeeper that end: brokers serve on, their registration comes back, nothing stale stays."""
+"""Tests sessions with Apache ZooKeeper that end: brokers continue to serve, register again, and leave no stale
+znodes."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
 
 
 def owners(client: KazooClient) -> set[int]:
-    """The sessions to which the broker's znodes belong; 0 stands for one that is not there."""
+    """Returns the sessions that own the broker's znodes; 0 for a missing znode."""
     stats = [client.exists(path) for path in (OWN, ACTIVE)]
     return {0 if stat is None else stat.ephemeralOwner for stat in stats}
 
@@ -38,7 +39,7 @@ def until_registered_anew(client: KazooClient, before: int, broker: Odradek) -> 
 
 
 def registered(client: KazooClient, topic: str, broker: Odradek) -> None:
-    """Waits for a topic's registration, by the broker that is active now."""
+    """Waits for a topic's registration by the active broker."""
     path = f"/brokers/topics/{topic}/partitions/0/state"
     until(lambda: client.exists(path), [broker])
 
@@ -81,7 +82,8 @@ def test_a_broker_that_was_killed_waits_for_its_last_session(zookeeper: ZooKeepe
 
 
 def until_shown(broker: Odradek, topic: str) -> None:
-    """Waits until a broker whose ensemble was away shows a topic, and has both of its znodes by one session."""
+    """Waits until a broker whose ensemble was away has published a topic, and owns both of its znodes in one
+    session."""
 
     def is_shown(client: KazooClient) -> bool:
         now = owners(client)

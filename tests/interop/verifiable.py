@@ -1,4 +1,4 @@
-"""Apache Kafka's VerifiableProducer and VerifiableConsumer: what one was acknowledged, and what the other has read."""
+"""Apache Kafka's VerifiableProducer and VerifiableConsumer: the acknowledged numbers, and the numbers read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Place = tuple[int, int]
 
 
 class Verifiable(Server):
-    """One of the two tools. It prints a line of JSON for whatever happens to it, and ends by SIGTERM."""
+    """One of the two tools. It prints a line of JSON for each event, and ends by SIGTERM."""
 
     ready = r'"name":"startup_complete"'
 
@@ -28,7 +28,7 @@ class Verifiable(Server):
         self.launch(self._command, self.ready, BEGINS_WITHIN_S)
 
     def end(self) -> None:
-        """Has it finish what it has begun."""
+        """Ends the tool after it has finished its work."""
         self.signal(signal.SIGTERM)
         self.wait(BEGINS_WITHIN_S)
 
@@ -38,12 +38,12 @@ class Verifiable(Server):
                 yield json.loads(line)
 
     def values(self, name: str) -> dict[Place, int]:
-        """The numbers of the events of one kind, by where they are."""
+        """Returns the numbers in the events of one kind, by their place."""
         return {(_int(event["partition"]), _int(event["offset"])): _int(event["value"]) for event in self.events(name)}
 
 
 class VerifiableProducer(Verifiable):
-    """Writes 0, 1, 2, … until it is ended, acknowledged by all in sync. Of itself the tool never tries again."""
+    """Writes 0, 1, 2, … until it is ended, with acks=all. The tool itself never retries."""
 
     def __init__(self, bootstrap: str, topic: str, folder: Path, per_s: int = 300) -> None:
         options = folder / "verifiable-producer.properties"

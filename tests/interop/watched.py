@@ -1,4 +1,4 @@
-"""A cluster under load whose processes are all scraped."""
+"""A cluster under load, with all processes scraped."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.interop.prometheus import Target
 
 PARTITIONS = 3
 LAGS = "lags"
-"""A group that reads and commits, and then reads no more."""
+"""A group that reads and commits, and then stops reading."""
 FOLLOWS = "follows"
 SHARES = "shares"
 
 
 def free_ports_in_a_row(count: int) -> int:
-    """The first of so many ports that were free a moment ago."""
+    """Returns the first of several consecutive ports that were free a moment ago."""
     for _ in range(100):
         first = free_port()
         sockets = [socket.socket() for _ in range(count)]
@@ -41,14 +41,14 @@ def free_ports_in_a_row(count: int) -> int:
 
 
 class WatchedCluster(LocalCluster):
-    """`odradek cluster`, with the metrics of the controller at one port and of each broker at the next ones."""
+    """`odradek cluster`, with the controller's metrics on one port and those of each broker on the following ports."""
 
     def __init__(self, data: Path, properties: Mapping[str, str]) -> None:
         self._first = free_ports_in_a_row(4)
         super().__init__(data, {**properties, "odradek.metrics.listener": f"127.0.0.1:{self._first}"})
 
     def metrics(self, node_id: int) -> str:
-        """Where a node tells of itself; the controller is node 0."""
+        """Returns the metrics address of a node; the controller is node 0."""
         return f"127.0.0.1:{self._first + node_id}"
 
     @property
@@ -57,7 +57,7 @@ class WatchedCluster(LocalCluster):
         return [Target(self.metrics(node_id), f"my-cluster-{name}") for node_id, name in enumerate(nodes)]
 
     def create(self, topic: str, replicas: list[list[int]], **configs: str) -> None:
-        """A topic with these replicas of its partitions."""
+        """Creates a topic with these replicas of its partitions."""
         settings = {key.replace("_", "."): value for key, value in configs.items()}
         new = NewTopic(topic, len(replicas), replica_assignment=replicas, config=settings)
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
@@ -65,8 +65,8 @@ class WatchedCluster(LocalCluster):
 
 
 class Load:
-    """Writes to topics, and reads them in a group and in a share group, from `start` to `stop`. What fails while
-    brokers are away is the affair of clients."""
+    """Writes to topics, and reads them in a group and in a share group, from `start` to `stop`. Failures while brokers
+    are away are left to the clients."""
 
     def __init__(self, bootstrap: str, topics: list[str], *, reads: bool = True) -> None:
         self._settings = {"bootstrap.servers": bootstrap, **RECONNECT}
@@ -115,7 +115,7 @@ class Load:
 
 
 def fall_behind(bootstrap: str, topic: str, count: int) -> None:
-    """Has a group commit some offsets of a topic, and leave with at least so many records before it."""
+    """Makes a group commit some offsets of a topic, and leave with a lag of at least this many records."""
     group = {"group.id": LAGS, "auto.offset.reset": "earliest", "enable.auto.commit": False}
     producer = Producer({"bootstrap.servers": bootstrap, **RECONNECT})
     for number in range(count + 1_000):

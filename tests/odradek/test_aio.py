@@ -1,4 +1,5 @@
-"""Brokers with coroutines: each has the parameters of the method that it stands for, and leaves the loop alone."""
+"""Tests brokers with coroutines: each method has the parameters of its blocking counterpart, and doesn't block the
+event loop."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from odradek.testing import AsyncBroker, AsyncCluster, Broker, Cluster, Controll
 from odradek.testing.views import Record
 
 WITHOUT = {"control", "control_url", "clock"}
-"""Attributes that are no methods; time passes by `advance`."""
+"""Attributes that are not methods; `advance` advances the time."""
 
 
 def public(kind: type) -> set[str]:
@@ -19,7 +20,7 @@ def public(kind: type) -> set[str]:
 
 
 class Overriding(ServedBroker):
-    """A broker whose records are found without a process."""
+    """A broker that returns records without a process."""
 
     def records(self, topic: str, **options: object) -> list[Record]:
         assert threading.current_thread() is not threading.main_thread()

@@ -1,4 +1,4 @@
-"""A broker lives no longer than its `async with` block, also where that is given up before it has begun."""
+"""Tests that a broker ends with its `async with` block, also if the block is cancelled before it has begun."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONG_S = 60
 
 
 class Slow(Lifetime[str]):
-    """One that serves once it is let."""
+    """A broker that serves once the test allows it."""
 
     def __init__(self) -> None:
         self.begun, self.let = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""docs/testing.md: the tests that its table names are there, and so are the methods and fixtures that it lists."""
+"""Tests docs/testing.md: the tests in its table exist, and so do the methods and fixtures that it lists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE = (ROOT / "docs" / "testing.md").read_text()
 
 
 def functions_of(name: str) -> set[str]:
-    """The functions of the one test file of a name."""
+    """Returns the test functions of the only test file with this name."""
     (file,) = (path for folder in ("tests/interop/testing", "examples") for path in (ROOT / folder).rglob(name))
     nodes = ast.walk(ast.parse(file.read_text()))
     return {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}

@@ -148,7 +148,7 @@ def test_a_request_tells_what_it_is_about() -> None:
 
 
 def fields_of_page() -> set[str]:
-    """The fields of a fault that docs/control.md lists."""
+    """Returns the fields of a fault that docs/control.md lists."""
     page = (ROOT / "docs" / "control.md").read_text()
     faults = page[page.index("## Faults") : page.index("## Clock")]
     return set(re.findall(r"^\| `(\w+)` \|", faults, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""The generated stream is lifelike, and the same for the same seed."""
+"""Tests that the generated stream is realistic, and the same for the same seed."""
 
 from __future__ import annotations
 

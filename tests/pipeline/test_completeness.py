@@ -1,4 +1,4 @@
-"""The differences that an audit reports."""
+"""Tests the differences that an audit reports."""
 
 from __future__ import annotations
 

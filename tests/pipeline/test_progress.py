@@ -1,4 +1,4 @@
-"""Spark's words about a stream, as values."""
+"""Tests how Spark's reports on a stream are parsed."""
 
 from __future__ import annotations
 

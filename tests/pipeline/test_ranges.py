@@ -1,4 +1,4 @@
-"""Which offsets a job reads, and why it does not."""
+"""Tests the offsets that a job reads, and the errors that prevent it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of a job that a setting is for."""
+"""Tests which part of a job a setting belongs to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store changes by whole runs, wherever a run ends."""
+"""Tests that a store changes only by whole runs, even if a run is interrupted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.topics import PartitionName
 
 
 class Ended(Exception):
-    """Stands for the end of the process."""
+    """Simulates the end of the process."""
 
 
 def file(name: str, first: int, last: int, topic: str = "t", quarantined: bool = False) -> File:
@@ -47,7 +47,7 @@ def committed(store: Store, made: Manifest, end_at: str | None = None) -> None:
 
 
 def parquet(store: Store) -> list[str]:
-    """Returns the files that a reader sees who knows nothing of manifests."""
+    """Returns the files that a reader without knowledge of manifests sees."""
     paths = (path.relative_to(store.root).as_posix() for path in store.root.rglob("*.parquet"))
     return sorted(path for path in paths if not path.startswith("_"))
 

@@ -1,4 +1,4 @@
-"""Addresses are compared in one spelling."""
+"""Tests that addresses are compared in one spelling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pauses before a failed attempt is repeated."""
+"""Tests the pauses before a failed attempt is repeated."""
 
 from __future__ import annotations
 

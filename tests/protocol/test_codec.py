@@ -1,4 +1,4 @@
-"""The compiled codec: the forms of the wire byte by byte, and what it makes of wrong bytes."""
+"""Tests the compiled codec: the wire format byte by byte, and its errors for invalid bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOPIC_ID = bytes(range(16))
 
 @message(0, versions="0", flexible="none")
 class Numbers:
-    """Fixed widths, which become one struct call."""
+    """Fixed-width fields, which become a single struct call."""
 
     a: int8 = wire()
     b: int16 = wire()
@@ -42,7 +42,7 @@ class Texts:
 
 @message(0, versions="0-1", flexible="1+")
 class Lists:
-    """Arrays of everything."""
+    """Arrays of all types."""
 
     numbers: list[int32] | None = wire(nullable="0+")
     names: list[str] = wire(default=IMPLICIT)
@@ -60,7 +60,7 @@ class Inner:
 
 @message(0, versions="0-1", flexible="1+")
 class Outer:
-    """Structs in place, null, in arrays and in tags."""
+    """Structs inline, null, in arrays and in tags."""
 
     one: Inner = wire(default=IMPLICIT)
     maybe: Inner | None = wire(nullable="0+", default=None)
@@ -73,7 +73,7 @@ class Outer:
 
 @message(0, versions="0-3", flexible="none")
 class Ages:
-    """A field that came, and one that went."""
+    """A field that a later version added, and a field that it removed."""
 
     old: int8 = wire(versions="0-1", default=-7)
     new: int8 = wire(versions="2+", default=7)
@@ -81,7 +81,7 @@ class Ages:
 
 @struct
 class Nothing:
-    """No byte on the wire in classic versions."""
+    """A struct without bytes on the wire in classic versions."""
 
 
 @message(0, versions="0-1", flexible="1+")
@@ -173,7 +173,7 @@ def test_a_tag_twice_counts_once() -> None:
 
 @pytest.mark.parametrize("size", ["03", "05"])
 def test_a_tag_of_another_length_than_its_field_is_refused(size: str) -> None:
-    with pytest.raises(ProtocolError, match="number is not as long as it says"):
+    with pytest.raises(ProtocolError, match="number has a wrong length"):
         decode(Outer, 1, bytes.fromhex(f"00 00 ff 01 01 03 {size} 0000000600"))
 
 
@@ -211,8 +211,8 @@ def test_decoding_begins_where_it_is_told_and_says_where_it_ends() -> None:
 WRONG: dict[str, tuple[type, int, str, str]] = {
     "a short fixed field": (Numbers, 0, "00", "requires a buffer"),
     "a string beyond the end": (Texts, 0, "00 05 61", "text of 5 does not fit in the 1 bytes"),
-    "a null string": (Unprefixed, 0, "ff ff 00", "text is null and may not be"),
-    "a null array": (Lists, 0, "00000000 ffffffff", "names is null and may not be"),
+    "a null string": (Unprefixed, 0, "ff ff 00", "text is null, which is not allowed"),
+    "a null array": (Lists, 0, "00000000 ffffffff", "names is null, which is not allowed"),
     "a null item": (Lists, 0, "00000000 00000001 ffff 0000 0000", "an item of names is null"),
     "an item beyond the end": (Lists, 0, "00000000 00000001 0009 61", "an item of names of 9"),
     "a count beyond the end": (Lists, 0, "40000000", "numbers of 1073741824 does not fit"),

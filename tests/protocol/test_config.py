@@ -1,4 +1,4 @@
-"""Options: what a declaration gives, and the texts of values and errors, which clients of Kafka see."""
+"""Tests options: the attributes of a declaration, and the texts of values and errors, which clients of Kafka see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames are cut from a stream of bytes however it arrives, and bad sizes are refused."""
+"""Tests that frames are cut from a stream of bytes in pieces of any size, and that invalid sizes are rejected."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_large_frame_gets_room_as_it_comes(size: int, begun: int) -> None:
 
 
 def read_in_pieces(reader: FrameReader, payload: bytes) -> memoryview:
-    """Reads one frame, of which the first piece is cut out of another's buffer; returns it."""
+    """Reads a frame whose first piece is cut out of another frame's buffer; returns it."""
     stream = framed(payload)
     assert reader.cut(memoryview(stream[: FIRST_BYTES // 2])) == []
     position = FIRST_BYTES // 2

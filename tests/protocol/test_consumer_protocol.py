@@ -1,4 +1,4 @@
-"""The subscriptions and assignments of consumers, against kafka-python's reading of them."""
+"""Tests the subscriptions and assignments of consumers against kafka-python's codec."""
 
 from __future__ import annotations
 

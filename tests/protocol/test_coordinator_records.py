@@ -1,4 +1,5 @@
-"""The prefixes of coordinator records; their bodies are compared with Kafka's own classes in the interop tests."""
+"""Tests the prefixes of coordinator records; their bodies are compared with Kafka's own classes in the interop
+tests."""
 
 from __future__ import annotations
 

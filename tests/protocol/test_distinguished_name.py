@@ -1,4 +1,4 @@
-"""Names as Java's X500Principal.getName() spells them; the encodings are Java's own."""
+"""Tests names as Java's X500Principal.getName() spells them; the encodings are Java's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The error table against an independent one, and how errors read."""
+"""Compares the error table with an independent table, and tests the texts of errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frame around metadata records; their bodies are compared with Kafka's own classes in the interop tests."""
+"""Tests the frame around metadata records; their bodies are compared with Kafka's own classes in the interop tests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_record_is_framed_by_frame_version_type_and_version() -> None:
         ("01 06 00", "6 is not a type of metadata record"),
         ("01 02 05", "TopicRecord has versions 0-0, not 5"),
         ("01 02 00 02", "name of 1 does not fit"),
-        ("01 14 00 00 ff", "1 bytes behind a NoOpRecord"),
+        ("01 14 00 00 ff", "1 bytes follow a NoOpRecord"),
         ("01 ffffffffff", "longer than 32 bits"),
     ],
 )

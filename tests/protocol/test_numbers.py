@@ -1,4 +1,4 @@
-"""Whole numbers and patterns in texts of any length and form."""
+"""Tests whole numbers and patterns in texts of any length and form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from protocol.numbers import longest_number, port_number, whole_number
 from protocol.patterns import MAX_NESTING, python_pattern
 
 LONG = 5_000
-"""More digits than `int` reads, and more groups than Python's compiler nests."""
+"""More digits than `int` accepts, and more groups than Python's compiler can nest."""
 
 
 @pytest.mark.parametrize(("text", "value"), [

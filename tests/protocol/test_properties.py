@@ -1,4 +1,4 @@
-"""The .properties format, as java.util.Properties reads it."""
+"""Tests the .properties format, as java.util.Properties reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema language: what a declared class is, and what its fields know."""
+"""Tests the schema language: declared classes and the properties of their fields."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from protocol.types import NO_UUID, float64, int16, int32, records, uuid
 
 @struct
 class Part:
-    """A part with defaults of its own."""
+    """A part with its own defaults."""
 
     number: int32 = wire(default=-1)
     names: list[str] = wire(default=IMPLICIT)
@@ -30,7 +30,7 @@ class Part:
 
 @message(7, versions="1-4", flexible="3+")
 class Sample:
-    """A message with a field of each sort."""
+    """A message with a field of each type."""
 
     name: str = wire(default=IMPLICIT)
     count: int16 = wire(default=IMPLICIT)

@@ -1,7 +1,7 @@
 """The commands of scenarios: the classic protocol, offsets, administration, topics and time.
 
-Clients have names. `join g a` is a request of client a in group g, with the member id that it was last given, or the
-one of `as=`.
+Clients have names. `join g a` is a request of client a in group g, with the latest member id that it got, or the id in
+`as=`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def client(words: Words, who: str, default: int) -> Client:
 
 
 def member(scenario: Scenario, words: Words) -> tuple[str, str, str]:
-    """Returns group, client's name, and the member id that it gives."""
+    """Returns the group, the client's name, and the member id that it sends."""
     group_id, who = words.plain
     return group_id, who, scenario.member_id(words.named.get("as", who))
 
@@ -72,7 +72,7 @@ def advance(scenario: Scenario, words: Words) -> None:
 
 
 def reload(scenario: Scenario, words: Words) -> None:
-    """Loads the shard anew, as another broker does that takes over: only records stay."""
+    """Loads the shard again, as another broker that takes over does: only records remain."""
     scenario.reload()
 
 
@@ -95,7 +95,7 @@ def join(scenario: Scenario, words: Words) -> None:
 
 
 def sync(scenario: Scenario, words: Words) -> None:
-    """`assign=` gives each member the partitions of topic orders: a:0+1,b:2."""
+    """Sends SyncGroup. `assign=` gives each member partitions of topic orders: a:0+1,b:2."""
     group_id, who, member_id = member(scenario, words)
     given = [argument.split(":") for argument in words.list("assign")]
     assignments = {scenario.member_id(name): assignment(partitions) for name, partitions in given}
@@ -126,7 +126,7 @@ def heartbeat(scenario: Scenario, words: Words) -> None:
 
 
 def leave(scenario: Scenario, words: Words) -> None:
-    """`leave g a b instance=i`: several members, and one by its instance id."""
+    """Sends LeaveGroup. `leave g a b instance=i` names several members, one of them by its instance id."""
     group_id, *names = words.plain
     members = [MemberIdentity(member_id=scenario.member_id(name)) for name in names]
     if "instance" in words.named:
@@ -153,7 +153,7 @@ def offsets_of(words: Words) -> dict[str, dict[int, int]]:
 
 
 def commit_offsets(scenario: Scenario, words: Words) -> None:
-    """Commits as a consumer without group management where there is no `generation=`."""
+    """Commits offsets; without `generation=`, as a consumer without group management."""
     group_id, who, member_id = member(scenario, words)
     is_member = "generation" in words.named
     offsets = offsets_of(words)

@@ -1,4 +1,4 @@
-"""The flag that writes transcripts anew."""
+"""The option that rewrites transcripts."""
 
 from __future__ import annotations
 

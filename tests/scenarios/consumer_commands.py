@@ -1,7 +1,7 @@
 """The commands of scenarios for the consumer protocol (KIP-848).
 
 `enter g a topics=orders` joins as client a, whose name is its member id; `beat g a epoch=2` is a heartbeat, in which
-`owned=orders:0+1` says what the member owns. `match` does what the broker does with patterns.
+`owned=orders:0+1` has the member's owned partitions. `match` matches patterns, as the broker does.
 """
 
 from __future__ import annotations

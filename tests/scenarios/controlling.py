@@ -62,7 +62,7 @@ A = TypeVar("A")
 
 CONTROLLER = 9
 IDLE_MS = 1_000_000
-"""Time between no-op records, which would fill the transcripts."""
+"""Time between no-op records, long enough that they don't fill the transcripts."""
 
 FLAGS = {0: "", 1: "+", -1: "-"}
 
@@ -160,12 +160,13 @@ class ControllerScenario:
             self.effects.append(f"{who} <- {error.code.name}")
 
     def pass_time(self, by_ms: int) -> None:
-        """Advances the time, timer by timer."""
+        """Advances the time from timer to timer."""
         self.harness.clock.advance(by_ms)
 
 
 def register(scenario: ControllerScenario, args: Words) -> None:
-    """`register 1 2`: each with a directory 1a; `run=` is the incarnation, `previous=` the epoch of the last one."""
+    """Registers brokers: `register 1 2`, each with a directory such as 1a; `run=` is the incarnation, `previous=` the
+    epoch of its last run."""
     for broker_id in map(int, args.plain):
         run = args.named.get("run", "first")
         broker = scenario.image.brokers.get(broker_id)
@@ -189,7 +190,7 @@ def register(scenario: ControllerScenario, args: Words) -> None:
 
 
 def beat(scenario: ControllerScenario, args: Words) -> None:
-    """`beat 1 2`: heartbeats of brokers that have read everything, or up to `read=`; `want=stop,fence`."""
+    """Sends heartbeats: `beat 1 2`, of brokers that have read everything, or up to `read=`; `want=stop,fence`."""
     wants = args.list("want")
     for broker_id in map(int, args.plain):
         broker = scenario.image.brokers.get(broker_id)
@@ -212,7 +213,8 @@ def beat(scenario: ControllerScenario, args: Words) -> None:
 
 
 def topic(scenario: ControllerScenario, args: Words) -> None:
-    """`topic orders 1,2 2,3`: a topic with the replicas of each partition, and configs; or `partitions=` `factor=`."""
+    """Creates a topic: `topic orders 1,2 2,3` has the replicas of each partition, and configs; or use `partitions=`
+    `factor=`."""
     name, *replicas = args.plain
     configs = {key: value for key, value in args.named.items() if "." in key}
     assignments = {at: list(map(int, text.split(","))) for at, text in enumerate(replicas)}
@@ -226,7 +228,8 @@ def topic(scenario: ControllerScenario, args: Words) -> None:
 
 
 def isr(scenario: ControllerScenario, args: Words) -> None:
-    """`isr 1 orders 0 1,2`: broker 1 would have these in sync, at the epochs that are true unless args."""
+    """Proposes an ISR: `isr 1 orders 0 1,2` is broker 1's proposal, with the current epochs unless arguments set
+    others."""
     leader, name, index, replicas = args.plain
     partition = scenario.image.partition(TopicPartition(name, int(index)))
     topic_of = scenario.image.topic(name)
@@ -262,7 +265,7 @@ def isr(scenario: ControllerScenario, args: Words) -> None:
 
 
 def elect(scenario: ControllerScenario, args: Words) -> None:
-    """`elect preferred orders 0`."""
+    """Elects leaders: `elect preferred orders 0`."""
     kind, name, *indexes = args.plain
     request = ElectLeadersRequest(
         election_type=("preferred", "unclean").index(kind),
@@ -281,7 +284,7 @@ def elect(scenario: ControllerScenario, args: Words) -> None:
 
 
 def reassign(scenario: ControllerScenario, args: Words) -> None:
-    """`reassign orders 0 2,3`, or `reassign orders 0 cancel`."""
+    """Reassigns a partition: `reassign orders 0 2,3`, or `reassign orders 0 cancel`."""
     name, index, target = args.plain
     replicas = None if target == "cancel" else list(map(int, target.split(",")))
     request = AlterPartitionReassignmentsRequest(
@@ -308,7 +311,7 @@ def unregister(scenario: ControllerScenario, args: Words) -> None:
 
 
 def feature(scenario: ControllerScenario, args: Words) -> None:
-    """`feature group.version=0`: sets a level, upwards or downwards."""
+    """Sets a feature level, up or down: `feature group.version=0`."""
     updates = [
         FeatureUpdateKey(feature=name, max_version_level=int(level), upgrade_type=2 if "down" in args.plain else 1)
         for name, level in args.named.items()
@@ -322,7 +325,7 @@ def feature(scenario: ControllerScenario, args: Words) -> None:
 
 
 def config(scenario: ControllerScenario, args: Words) -> None:
-    """`config orders unclean.leader.election.enable=true`."""
+    """Sets a config: `config orders unclean.leader.election.enable=true`."""
     (name,) = args.plain
     records = [given.topic_config(name, key, value) for key, value in args.named.items()]
     now(scenario.controller.write(records))  # type: ignore[attr-defined]
@@ -333,7 +336,7 @@ def advance(scenario: ControllerScenario, args: Words) -> None:
 
 
 def live(scenario: ControllerScenario, args: Words) -> None:
-    """`live 1 2 60000`: brokers whose heartbeats come all this time, each two seconds; their answers are not shown."""
+    """Sends heartbeats of brokers for a time: `live 1 2 60000`, every two seconds; the answers are not shown."""
     *brokers, by_ms = args.plain
     for _ in range(int(by_ms) // 2_000):
         scenario.pass_time(2_000)
@@ -343,20 +346,20 @@ def live(scenario: ControllerScenario, args: Words) -> None:
 
 
 def suspend(scenario: ControllerScenario, args: Words) -> None:
-    """`suspend 20000`: the controller's process is stopped for so long, and then sees what is due."""
+    """Stops the controller's process for a time: `suspend 20000`; afterwards it handles what is due."""
     scenario.harness.clock.time_ms += int(args.plain[0])
     scenario.harness.clock.ring()
 
 
 def restart(scenario: ControllerScenario, _: Words) -> None:
-    """The controller is killed, and another begins from its log."""
+    """Kills the controller, and starts another from its log."""
     for timer in scenario.harness.clock.timers:
         timer.cancel()
     scenario.open()
 
 
 def show(scenario: ControllerScenario, args: Words) -> None:
-    """`show orders`: its partitions."""
+    """Shows the partitions of a topic: `show orders`."""
     for name in args.plain:
         shown = scenario.image.topic(name)
         assert shown is not None
@@ -384,7 +387,7 @@ COMMANDS: dict[str, Callable[[ControllerScenario, Words], None]] = {
 
 
 def play(text: str, folder: Path) -> str:
-    """Returns the transcript as it should be: its commands, with their effects now."""
+    """Returns the transcript with its commands and their present effects."""
     scenario = ControllerScenario(folder)
     scenario.effects.clear()
     blocks = []

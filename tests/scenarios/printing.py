@@ -28,7 +28,7 @@ LEFT_OUT = frozenset({"throttle_time_ms"})
 
 
 class Printer:
-    """Prints what a scenario causes in its groups."""
+    """Prints the effects of a scenario on its groups."""
 
     def __init__(self, groups: Groups) -> None:
         self.groups = groups
@@ -76,7 +76,7 @@ class Printer:
 
     @staticmethod
     def items(shown: list[str]) -> str:
-        """Returns them on one line if they are few, else each on its own."""
+        """Returns items on one line if they are few, else each on a separate line."""
         line = "[" + ", ".join(shown) + "]"
         return line if len(line) <= SHORT else "[\n    " + ",\n    ".join(shown) + "]"
 
@@ -102,7 +102,7 @@ class Printer:
         return f"{event}: {shown}"
 
     def timers(self) -> dict[str, int]:
-        """Returns every timer's deadline, by its key in words."""
+        """Returns every timer's deadline, by the words of its key."""
         timers = self.groups.shard.state.timers
         named = {key: " ".join(key) if isinstance(key, tuple) else str(key) for key in timers}
         return {self.text_of_key(name): timers.deadline_ms(key) or 0 for key, name in named.items()}
@@ -118,5 +118,5 @@ class Printer:
 
 
 def is_nothing(value: object) -> bool:
-    """True of zeros and empty values, which are left out of transcripts."""
+    """True for zeros and empty values, which transcripts leave out."""
     return not value or value == UNSET

@@ -50,7 +50,7 @@ def ids(text: str) -> tuple[int, ...]:
 
 
 class LeaderScenario:
-    """One replica, and the brokers that it knows."""
+    """One replica, and the brokers in its metadata."""
 
     def __init__(self) -> None:
         self.now_ms = START_MS
@@ -108,7 +108,7 @@ class LeaderScenario:
     # Commands
 
     def assign(self, arguments: Words) -> None:
-        """The metadata: replicas, isr=, leader=, epoch=, partition_epoch=."""
+        """Applies an assignment: replicas, isr=, leader=, epoch=, partition_epoch=."""
         replicas = ids(arguments.plain[0])
         partition = PartitionRegistration(
             replicas,
@@ -125,7 +125,7 @@ class LeaderScenario:
         self.min_insync_replicas = int(arguments.plain[0])
 
     def append(self, arguments: Words) -> None:
-        """Appends records, of the leader that is followed if this broker doesn't lead."""
+        """Appends records. If this broker doesn't lead, they come from the leader that it follows."""
         if not isinstance(self.role, Leading):
             self.epochs.append((self.role.epoch, self.log_end_offset))
         self.log_end_offset += int(arguments.plain[0])
@@ -135,8 +135,8 @@ class LeaderScenario:
         self.log_start_offset = int(arguments.plain[0])
 
     def fetch(self, arguments: Words) -> None:
-        """A follower fetches from an offset: broker, offset, start= of its log, broker_epoch=, epoch= of the leader,
-        last= epoch of its log."""
+        """Sends a follower's Fetch: broker, offset, start= of its log, broker_epoch=, epoch= of the leader, last= epoch
+        of its log."""
         broker_id, offset = map(int, arguments.plain)
         role, epoch = self.leading(), arguments.int("broker_epoch", BROKER_EPOCH)
         if broker_id not in role.followers:
@@ -152,20 +152,20 @@ class LeaderScenario:
         self.propose(role.fetched(fetch, self.log_end_offset, self.high_watermark, self.rules))
 
     def check(self, _arguments: Words) -> None:
-        """The interval check of followers."""
+        """Runs the periodic check of followers."""
         self.propose(self.leading().late(self.log_end_offset, self.rules, self.now_ms))
 
     def fence(self, arguments: Words) -> None:
         del self.brokers[int(arguments.plain[0])]
 
     def register(self, arguments: Words) -> None:
-        """A broker registers in an epoch, and is unfenced."""
+        """Registers a broker in an epoch, and unfences it."""
         broker_id, epoch = map(int, arguments.plain)
         self.brokers[broker_id] = epoch
 
     def answer(self, arguments: Words) -> None:
-        """The controller's answer to the pending change: NONE, perhaps with another isr= or partition_epoch=, or an
-        error."""
+        """Sets the controller's answer to the pending change: NONE, perhaps with another isr= or partition_epoch=, or
+        an error."""
         request = self.changes.next_request(BROKER_EPOCH, self._is_pending)
         if request is None:
             self.effects.append("nothing is pending")
@@ -210,7 +210,7 @@ COMMANDS: dict[str, Callable[[LeaderScenario, Words], None]] = {
 
 
 def play(text: str) -> str:
-    """Returns the transcript as it should be: its commands, with their effects now."""
+    """Returns the transcript with its commands and their present effects."""
     scenario = LeaderScenario()
     blocks = []
     for step in steps(text):

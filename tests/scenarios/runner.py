@@ -41,7 +41,7 @@ class Step(NamedTuple):
 
 
 class Words(NamedTuple):
-    """A command's words, and its name=value arguments."""
+    """The words of a command, and its name=value arguments."""
 
     plain: list[str]
     named: dict[str, str]
@@ -61,7 +61,7 @@ class Scenario(Groups):
         self.printer = Printer(self)
         self.effects: list[str] = []
         self.member_ids: dict[str, str] = {}
-        """The member id that each client was last given."""
+        """The latest member id of each client."""
 
     @property
     def world(self) -> GroupEnvironment:
@@ -73,7 +73,7 @@ class Scenario(Groups):
     def perform(
         self, who: str, decide: Callable[[GroupState, Q, C, Ticket[A], int], GroupResult], request: Q, client: C
     ) -> None:
-        """Has the shard decide on a request."""
+        """Lets the shard decide on a request."""
         self.ask(decide, request, client, partial(self._answered, who))
 
     def decide(self, who: str, decision: Callable[[Ticket[A], int], GroupResult]) -> None:
@@ -90,7 +90,7 @@ class Scenario(Groups):
         self.effects.append(f"{who} <- {self.printer.answer(answer)}")
 
     def member_id(self, who: str) -> str:
-        """Returns a client's member id; for a client without one its name, so that members can lie."""
+        """Returns a client's member id; for a client without one, its name, so that a test can send a wrong id."""
         return self.member_ids.get(who, "" if who == "nobody" else who)
 
 
@@ -118,7 +118,7 @@ def words(line: str) -> Words:
 
 
 def play(text: str, commands: dict[str, Command]) -> str:
-    """Returns the transcript as it should be: its commands, with their effects now."""
+    """Returns the transcript with its commands and their present effects."""
     scenario = Scenario()
     blocks = []
     for step in steps(text):

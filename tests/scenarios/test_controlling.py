@@ -1,4 +1,4 @@
-"""Each transcript in `brokers` says what happens."""
+"""Tests that each transcript in `brokers` matches the present effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each transcript in `transactions` and `replication` says what happens."""
+"""Tests that each transcript in `transactions` and `replication` matches the present effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each transcript in this folder says what happens."""
+"""Tests that each transcript in this folder matches the present effects."""
 
 from __future__ import annotations
 

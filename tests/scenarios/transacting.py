@@ -1,7 +1,7 @@
 """The commands of transcripts of transactions, and the text of their effects.
 
-A producer is its id and epoch, `7000/0`; `v=` is the transaction.version that a client speaks. `writer` stands for the
-marker writer: `writer` requests the markers to write, `written ID …` reports that these partitions have theirs, or all.
+A producer is its id and epoch, `7000/0`; `v=` is the transaction.version of a client. `writer` is the marker writer:
+`writer` requests the markers to write, `written ID …` reports that these partitions, or all, have their markers.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ def advance(given: Given, arguments: Words) -> Taken:
 
 
 def restart(given: Given, _arguments: Words) -> Taken:
-    """Loads the shard anew, as another broker does that takes over."""
+    """Loads the shard again, as another broker that takes over does."""
     given.restart()
     return NOTHING
 
 
 def ids(given: Given, arguments: Words) -> Taken:
-    """Sets whether producer ids are at hand."""
+    """Sets whether producer ids are available."""
     given.ids_at_hand = arguments.plain[0] == "yes"
     return NOTHING
 
@@ -105,7 +105,7 @@ COMMANDS: dict[str, Command] = {
 
 
 def play(text: str) -> str:
-    """Returns the transcript as it should be: its commands, with their effects now."""
+    """Returns the transcript with its commands and their present effects."""
     given = Given()
     blocks = []
     for step in steps(text):

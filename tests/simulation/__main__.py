@@ -1,8 +1,8 @@
 """Runs simulations over a range of seeds: `python -m tests.simulation 1000-1999 [WORLD …]`, or `make simulate`.
 
-A world is a test module whose tests take nothing but a seed; `log` unless others are named, `all` for every one. Each
-seed that fails is printed with its reason and the command that replays it, then one line of counts; the exit code is 1
-if any failed, 2 if the arguments make no sense. A planted fault or a new invariant needs nothing here.
+A world is a test module whose tests take only a seed. The default world is `log`; `all` runs every world. For each seed
+that fails, prints the reason and the command that replays it; then prints a line of counts. The exit code is 1 if a
+seed failed, 2 for invalid arguments. New planted faults and invariants need no change here.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PATTERNS = ("simulation/test_*.py", "**/test_*simulation.py")
 CHUNK = 20
-"""Seeds that a process takes at a time."""
+"""Number of seeds that a process runs at a time."""
 
 Run = Callable[[int], None]
 
 
 class Nowhere(io.TextIOBase):
-    """Takes what nobody wants to read."""
+    """A stream that discards what is written to it."""
 
     def write(self, text: str) -> int:
         return len(text)
 
 
 class Failure(NamedTuple):
-    """A seed at which a world broke, and how."""
+    """A seed at which a world failed, and the reason."""
 
     world: str
     seed: int
@@ -84,14 +84,14 @@ def parse_seeds(text: str) -> range:
 
 
 def worlds() -> dict[str, str]:
-    """Module names, by the name of the world."""
+    """Returns module names by the name of the world."""
     files = {file for pattern in PATTERNS for file in ROOT.glob(pattern)}
     names = {world_name(file): module_name(file) for file in sorted(files)}
     return {name: module for name, module in names.items() if 'parametrize("seed"' in source(module)}
 
 
 def world_name(file: Path) -> str:
-    """Returns the subject of the module; its folder, where that is a simulation only."""
+    """Returns the subject of the module, or its folder if the folder is a simulation."""
     about = file.stem.removeprefix("test_")
     return file.parent.name if about == "simulation" else about.removesuffix("_simulation")
 
@@ -122,7 +122,7 @@ def run_all(pieces: list[tuple[str, range]], jobs: int) -> Iterator[list[Failure
 
 
 def run_piece(piece: tuple[str, range]) -> list[Failure]:
-    """Returns the failures of a piece's seeds."""
+    """Returns the failures among a piece's seeds."""
     world, seeds = piece
     runs = list(seeded(importlib.import_module(worlds()[world])))
     with quiet():
@@ -134,7 +134,7 @@ def run_piece(piece: tuple[str, range]) -> list[Failure]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Brokers that are killed have much to say, and leave work undone; none of it is news."""
+    """Suppresses the lines of brokers that are killed, and the errors of their unfinished work."""
     logging.disable(logging.CRITICAL)
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     with redirect_stderr(Nowhere()):
@@ -143,7 +143,7 @@ def quiet() -> Iterator[None]:
 
 
 def seeded(module: ModuleType) -> Iterator[Run]:
-    """Yields the tests of a module that take a seed and nothing else."""
+    """Yields the tests of a module that take only a seed."""
     for name, value in vars(module).items():
         if name.startswith("test_") and isinstance(value, FunctionType):
             code = value.__code__
@@ -152,7 +152,7 @@ def seeded(module: ModuleType) -> Iterator[Run]:
 
 
 def attempt(run: Run, seed: int) -> str:
-    """Why the seed failed; nothing if it did not."""
+    """Returns the reason why the seed failed; None if it passed."""
     try:
         run(seed)
     except KeyboardInterrupt:

@@ -1,4 +1,5 @@
-"""A whole broker on a faulty disk in virtual time: killed in the middle of any call on a file, and started again."""
+"""A whole broker on a faulty disk in virtual time. It is killed in the middle of any call on a file, and started
+again."""
 
 from __future__ import annotations
 
@@ -22,23 +23,24 @@ R = TypeVar("R")
 
 DATA = "/data"
 OPTIONS = {"log.dirs": DATA, "listeners": "PLAINTEXT://127.0.0.1:0", "log.cleaner.enable": "false"}
-"""Nobody connects to the listener, and the cleaner is a process of its own."""
+"""No client connects to the listener, and the cleaner would be a separate process."""
 
 CALLS_BEFORE_A_KILL = 60
-"""At most so many calls on files pass before a kill that was ordered comes."""
+"""Maximum number of calls on files between the order of a kill and the kill."""
 
 
 class Killed(ConnectionError):
-    """The broker went away, before or after it did what was asked."""
+    """The broker was killed, before or after it has done what was requested."""
 
 
 AFTERWARDS = frozenset({"close", "unload"})
-"""Calls that may come late: collected objects give their handles back, and a reader of much lets go of all pages in the
-process."""
+"""Calls that may come after a process's end: collected objects close their handles, and a large read releases all
+mapped pages in the process."""
 
 
 class LivesDisk:
-    """The disk as one life of the broker sees it: nothing that outlives that life touches it any more."""
+    """The disk as one process of the broker sees it. After that process's end, calls through this object have no
+    effect."""
 
     def __init__(self, disk: FaultyDisk) -> None:
         self._disk = disk
@@ -63,7 +65,7 @@ class LivesDisk:
 
 
 class SimulatedServer(Server):
-    """A broker without threads, whose files are simulated, and its time."""
+    """A broker without threads, whose files and time are simulated."""
 
     def __init__(self, config: BrokerConfig, disk: Disk) -> None:
         super().__init__(config, asyncio.Event())
@@ -74,7 +76,7 @@ class SimulatedServer(Server):
 
 
 class AnsweringWire(Wire):
-    """Tells when something was written."""
+    """A transport that reports writes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,7 +94,7 @@ class AnsweringWire(Wire):
 
 
 class BrokerWorld:
-    """One broker over all of its lives."""
+    """A broker over all of its processes."""
 
     def __init__(self, dice: Random, options: dict[str, str]) -> None:
         self.dice = dice
@@ -106,13 +108,13 @@ class BrokerWorld:
 
     @property
     def server(self) -> SimulatedServer:
-        """Raises Killed while there is none."""
+        """Returns the running server. Raises Killed while there is none."""
         if self._server is None or self._disk.is_over:
             raise Killed
         return self._server
 
     async def start(self) -> None:
-        """Tried again where a kill comes in the middle of it."""
+        """Starts the broker; tries again after a kill during the start."""
         while True:
             self._disk = LivesDisk(self.disk)
             server = SimulatedServer(self.config, cast(Disk, self._disk))
@@ -125,13 +127,13 @@ class BrokerWorld:
             return
 
     async def stop(self) -> None:
-        """A clean stop; or none, if a kill comes in the middle of it."""
+        """Stops the broker cleanly, unless it is killed during the stop."""
         with contextlib.suppress(Crash, Killed):
             await self.server.stop()
         self._bury()
 
     def kill_soon(self) -> None:
-        """In the middle of one of the next calls that change a file."""
+        """Kills the broker in the middle of one of the next calls that change a file."""
         self.disk.crash_at = self.disk.calls + self.dice.randint(1, CALLS_BEFORE_A_KILL)
 
     def kill_now(self) -> None:
@@ -165,7 +167,7 @@ class BrokerWorld:
 
 
 class SimulatedConnection:
-    """`TransactionalClient`'s connection; it is made when it is needed, and now and then the network loses it."""
+    """The connection of `TransactionalClient`. It is opened when needed, and lost now and then."""
 
     def __init__(self, world: BrokerWorld, loss: float = 0.0) -> None:
         self.world = world
@@ -174,7 +176,7 @@ class SimulatedConnection:
         self._connection: ServerConnection | None = None
 
     async def ask(self, request: object, version: int, response: type[R]) -> R:
-        """Raises Killed when there is no answer."""
+        """Returns the answer to a request. Raises Killed if there is no answer."""
         dice = self.world.dice
         await asyncio.sleep(dice.expovariate(1000))
         wire, connection = self._connected()

@@ -1,7 +1,7 @@
-"""Consumers of a classic group on a virtual clock: they follow the protocol, and fall over as a seed has them.
+"""Consumers of a classic group on a virtual clock: they follow the protocol, and fail as a seed decides.
 
-A member joins, syncs, heartbeats, reads and commits. It may die without a word, stall, leave, come back (a static one
-under its instance id), lose answers, and lie about its generation or who it is.
+A member joins, syncs, heartbeats, reads and commits. It may die, stall, leave, come back (a static member with its
+instance id), lose answers, and send a wrong generation or member id.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Phase(Enum):
 
 
 class Coordinator(Groups):
-    """The shard, with the commits that it has acknowledged."""
+    """The shard, and the commits that it has acknowledged."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class Coordinator(Groups):
         self.committed: dict[int, int] = {}
 
     def positions(self, partitions: Iterable[int]) -> dict[int, int]:
-        """Returns the committed offsets, 0 where there is none."""
+        """Returns the committed offsets; 0 for a partition without one."""
         request = fetched_group(GROUP, {TOPIC: partitions})
         answer = self.ask(fetch, request, False).answer
         return {
@@ -75,7 +75,7 @@ class Coordinator(Groups):
 
 
 class Member:
-    """One consumer."""
+    """A consumer."""
 
     def __init__(self, name: str, coordinator: Coordinator, random: Random, *, static: bool, version: int) -> None:
         self.name = name
@@ -109,7 +109,7 @@ class Member:
         self.next_ms = self.coordinator.now_ms + self.random.randrange(HEARTBEAT_MS)
 
     def ask(self, what: str, decide: Any, request: object) -> None:
-        """The answer to a process that died meanwhile reaches nobody."""
+        """Returns the answer to a request. If the process dies meanwhile, the answer is lost."""
         lives = self.lives
         self.coordinator.ask(
             decide, request, self.client, lambda answer: self.answered(what, answer) if lives == self.lives else None
@@ -170,11 +170,11 @@ class Member:
         self.lives += 1
 
     def come_back(self) -> None:
-        """As a new process: a static member has nothing but its instance id."""
+        """Restarts as a new process: a static member keeps only its instance id."""
         self.phase, self.member_id, self.generation, self.leads = Phase.OUT, "", -1, None
 
     def lie(self) -> None:
-        """Commit with a generation that is not the group's: it must not come through."""
+        """Commits with a wrong generation, which the group must reject."""
         if self.phase is Phase.STABLE and self.owned:
             before = self.coordinator.positions(range(PARTITIONS))
             request_generation = self.generation + self.random.choice((-1, 1, 7))

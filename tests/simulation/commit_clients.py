@@ -1,4 +1,4 @@
-"""Clients of a broker whose followers lag. Each checks in its answers that nothing is in them that is not committed."""
+"""Clients of a broker whose followers lag. Each checks that its answers contain only committed records."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NO_TOPIC_IDS, WITH_SESSION = 12, 17
 
 
 class Clients:
-    """All of them on one topic: partition 0 is written to by acks=all, partition 1 by transactions."""
+    """All clients, on one topic: partition 0 gets records with acks=all, partition 1 gets transactions."""
 
     def __init__(self, world: BrokerWorld, lag: Lag) -> None:
         self.world = world
@@ -71,7 +71,7 @@ class Clients:
             await self.pause()
 
     async def consume(self, version: int, index: int, *, committed: bool) -> None:
-        """Names all that it wants, in every request."""
+        """Consumes with full fetches, which name all partitions."""
         connection, offset = self.connection(), 0
         topic_id = self.partition("t").topic_id
         while True:
@@ -82,7 +82,7 @@ class Clients:
             await self.pause()
 
     async def consume_in_session(self, *, committed: bool) -> None:
-        """Names what has changed."""
+        """Consumes in a fetch session, which names only changes."""
         connection, topic_id = self.connection(), self.partition("t").topic_id
         offsets, changed, session_id, epoch = {0: 0, 1: 0}, {0, 1}, 0, 0
         while True:
@@ -107,7 +107,7 @@ class Clients:
             await self.pause()
 
     def seen(self, index: int, data: PartitionData, offset: int) -> int:
-        """Returns the offset behind the records that were read."""
+        """Returns the offset after the records that were read."""
         partition = self.partition("t", index)
         self.lag.check(Breach.OFFSET, partition, max(data.high_watermark, data.last_stable_offset))
         if data.records:
@@ -129,7 +129,8 @@ class Clients:
     # Groups and transactions
 
     async def commit_offsets(self, count: int) -> None:
-        """The only one who writes to `__consumer_offsets`; now and then its coordinator is loaded anew."""
+        """Commits offsets, as the only client that writes to `__consumer_offsets`; now and then the coordinator is
+        loaded again."""
         connection, partition = self.connection(), self.partition("__consumer_offsets")
         groups = self.world.server.broker.groups
         for number in range(count):
@@ -155,7 +156,7 @@ class Clients:
             await self.pause()
 
     async def transact(self, count: int, *, v2: bool) -> None:
-        """The only one who writes to `__transaction_state` and to the second partition."""
+        """Runs transactions, as the only client that writes to `__transaction_state` and to the second partition."""
         client, log = (
             TransactionalClient(self.connection(), VirtualClock().now_ms),
             self.partition("__transaction_state"),
@@ -191,7 +192,7 @@ class Clients:
     # Share groups
 
     async def share(self) -> None:
-        """A member that accepts all that it gets."""
+        """Consumes as a share group member that accepts all records."""
         broker, connection, epoch = self.world.server.broker, self.connection(), 0
         data, state = self.partition("t"), self.partition("__share_group_state")
         acknowledgements: list[AcknowledgementBatch] = []

@@ -1,6 +1,7 @@
-"""A broker whose partitions all have a second replica, which acknowledges when it likes: what is committed, and when.
+"""A broker whose partitions all have a second replica, which acknowledges records late: tests what is committed, and
+when.
 
-The lag is the model: it alone moves the follower, and so knows what is committed without asking the broker.
+The lag is the model: only it moves the follower, so it knows what is committed without asking the broker.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PAUSE_S = 0.05
 
 
 class Breach(Enum):
-    """The things that nobody may see or hear of before they are committed."""
+    """Facts that no client may see before they are committed."""
 
     READ = "a record that is not committed"
     OFFSET = "a high watermark, last stable offset or end beyond what is committed"
@@ -41,7 +42,7 @@ class Breach(Enum):
 
 
 class Lag:
-    """The followers of all partitions, and what they have."""
+    """The followers of all partitions, and their progress."""
 
     def __init__(self, replicas: Replicas, dice: Random) -> None:
         self.dice = dice
@@ -50,17 +51,17 @@ class Lag:
         self.breaches: Counter[Breach] = Counter()
         self.checks: Counter[Breach] = Counter()
         self.trace: list[tuple[object, ...]] = []
-        """The fetches of followers and the answers to clients, in their order."""
+        """The fetches of followers and the answers to clients, in order."""
         self._replicas = replicas
 
     def begin(self) -> None:
-        """Every partition that is there has a follower from now on."""
+        """Gives every existing partition a follower."""
         for partition in self._replicas:
             self.committed[partition.name] = partition.high_watermark
             follow(partition)
 
     async def run(self) -> None:
-        """Followers fetch, one after the other, and do not always get everything."""
+        """Lets followers fetch, one after the other; a fetch may get only a part."""
         while True:
             await asyncio.sleep(self.dice.expovariate(1 / PAUSE_S))
             behind = [one for one in self._replicas if one.log_end_offset > self.committed[one.name]]
@@ -69,22 +70,22 @@ class Lag:
                 self.reach(partition, self.dice.randint(self.committed[partition.name] + 1, partition.log_end_offset))
 
     def reach(self, partition: Partition, offset: int) -> None:
-        """The follower of a partition has everything below the offset."""
+        """Gives the follower of a partition all records below the offset."""
         self.committed[partition.name] = offset
         self.trace.append((partition.name, offset))
         acknowledge(partition, offset)
 
     def catch_up(self) -> None:
-        """Everything is committed."""
+        """Commits everything."""
         for partition in self._replicas:
             self.reach(partition, partition.log_end_offset)
 
     def sent(self, context: Context, answer: AnswerBuffers | None) -> None:
-        """Sees every answer to a client."""
+        """Checks every answer to a client."""
         self.trace.append((context.key, context.version, None if answer is None else sum(map(len, answer))))
 
     def check(self, breach: Breach, partition: Partition, offset: int) -> None:
-        """Notes a breach if not everything below the offset is committed."""
+        """Records a breach if not everything below the offset is committed."""
         self.checks[breach] += 1
         if offset > self.committed[partition.name]:
             self.breaches[breach] += 1

@@ -1,4 +1,4 @@
-"""Simulated disks and kills have much to say; none of it is news."""
+"""Suppresses the log lines of simulated disks and kills."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Nothing is logged during a simulation, and everything again after it."""
+    """Disables logging during a simulation, and enables it afterwards."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)

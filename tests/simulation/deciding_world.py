@@ -1,8 +1,8 @@
-"""A controller's decisions for brokers that come, go, lose power and change their in-sync replicas, which are models.
+"""A controller's decisions for modelled brokers that come, go, lose power and change their ISRs.
 
-Decisions, sessions and duties are the real ones. Each step is decided and applied at once, unless the controller's
-disk is full; what leaders propose comes late. What must hold: whoever is elected cleanly has every committed record,
-and whose session is over is fenced soon.
+Decisions, sessions and duties are real. Each step is decided and applied at once, unless the controller's disk is full;
+leaders' proposals arrive late. Invariants: a cleanly elected leader has every committed record, and a broker whose
+session has ended is fenced soon.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OPTIONS = ClusterOptions(node_id=9, has_broker=False, broker_session_timeout_ms=
 
 
 class Broker:
-    """A broker: alive or dead, with its log, which outlives its processes."""
+    """A broker: alive or dead, with its log, which survives its processes."""
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
@@ -54,20 +54,20 @@ class Broker:
         self.is_registered = False
         self.log: list[int] = []
         self.lost = False
-        """Whether it has lost records since it was last seen to have what is committed."""
+        """True if the broker has lost records since it was last known to have all committed records."""
 
 
 class DecidingWorld:
-    """One run, which is its seed."""
+    """A run of the world, which is determined by its seed."""
 
     def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
         self.disk_dice = Random(seed + 1)
         self.now_ms = 0
         self.is_full = False
-        """Whether the controller's disk takes no records."""
+        """True if the controller's disk is full."""
         self.stale: tuple[int, int] | None = None
-        """Who has been without a session for longest, and since when the disk could have had that."""
+        """The broker whose session ended first, and the time since when the disk could have stored that."""
         self.image = Image("the-cluster")
         self.rules = ConfigRules(OPTIONS.node_id)
         self.sessions = BrokerSessions(SESSION_MS, OPTIONS.own_broker_id)
@@ -75,12 +75,12 @@ class DecidingWorld:
         self.duties.begin(0)
         self.brokers = {broker_id: Broker(broker_id) for broker_id in BROKERS}
         self.fetched: dict[int, tuple[int, int]] = {}
-        """How far the leader knows a follower to be, and the epoch in which that fetched."""
+        """The progress of each follower as the leader knows it, and the epoch in which the follower fetched."""
         self.committed: list[int] = []
         self.proposals: list[AlterPartitionRequest] = []
-        """The AlterPartition that the leader waits for, if it does."""
+        """The AlterPartition that each leader waits for."""
         self.copies: list[AlterPartitionRequest] = []
-        """Of requests that come twice."""
+        """Copies of requests, which arrive a second time."""
         self.counts: Counter[str] = Counter()
         self.served_epoch = -1
         self._next_record = 0
@@ -99,7 +99,7 @@ class DecidingWorld:
         return partition
 
     def decide(self, decision: Callable[[Image], Decided[A]]) -> A | None:
-        """Applies what is decided; None where the request is refused, or cannot be written down."""
+        """Applies a decision; returns None if the request is rejected, or can't be written."""
         before = self.partition if self.image.topic("orders") is not None else None
         try:
             records, response, effects = decision(self.image)
@@ -131,7 +131,8 @@ class DecidingWorld:
         self.counts["elected"] += 1
 
     def check_leader(self) -> None:
-        """Once in each leader epoch, as its leader begins: one that is dead by then never did."""
+        """Checks the leader once in each leader epoch, when it begins to lead; a leader that is dead by then never
+        did."""
         leader, partition = self.leader(), self.partition
         if leader is None or partition.leader_epoch == self.served_epoch:
             return
@@ -157,7 +158,7 @@ class DecidingWorld:
                 assert broker.log[: len(self.committed)] == self.committed, "one is in sync or eligible that is not"
 
     def check_sessions(self) -> None:
-        """Nobody counts as alive for long whose session is over, once the disk takes records."""
+        """Checks that no broker counts as alive for long after its session has ended, if the disk has room."""
         stale = self.sessions.stale(self.now_ms)
         if stale is None or self.is_full:
             self.stale = None
@@ -169,7 +170,7 @@ class DecidingWorld:
     # Brokers
 
     def start(self, broker: Broker) -> None:
-        """Registers a new process, or refuses it as long as the last one may live."""
+        """Registers a new process; the registration is rejected as long as the last process may be alive."""
         broker.run += not broker.is_alive
         broker.is_alive = True
         request = given.registration(
@@ -232,7 +233,8 @@ class DecidingWorld:
             leader.log.append(self._next_record)
 
     def replicate(self, follower: Broker) -> None:
-        """A fetch of all that the leader has: what is known of the follower by the next one is where it is now."""
+        """Lets a follower fetch everything that the leader has. The leader knows the follower's present end only by its
+        next fetch."""
         leader = self.leader()
         if leader is None or leader is follower or not (follower.is_alive and follower.is_registered):
             return
@@ -252,12 +254,12 @@ class DecidingWorld:
             self.counts["committed"] += 1
 
     def pending(self) -> list[int]:
-        """Those that may be in sync by now, as far as the leader knows."""
+        """Returns the replicas that may be in sync by now, as far as the leader knows."""
         partitions = [proposal.topics[0].partitions[0] for proposal in self.proposals]
         return [state.broker_id for data in partitions for state in data.new_isr_with_epochs]
 
     def propose(self) -> None:
-        """The leader would have some of those in sync that it knows to have all that is committed."""
+        """Proposes some of the replicas that have all committed records, as far as the leader knows."""
         leader, partition = self.leader(), self.partition
         if leader is None or self.proposals:
             return
@@ -281,7 +283,7 @@ class DecidingWorld:
         self.proposals.append(request)
 
     def deliver(self) -> None:
-        """Has a proposal come to the controller, late, never, or once more when all is different."""
+        """Delivers a proposal to the controller: late, never, or a second time."""
         if self.copies and self.dice.random() < 0.3:
             self.ask(self.copies.pop(self.dice.randrange(len(self.copies))))
         elif self.proposals:
@@ -334,7 +336,7 @@ class DecidingWorld:
             self.start(broker)
 
     def pass_time(self, by_ms: int) -> None:
-        """Time passes; brokers that live send their heartbeats, unless they are slow."""
+        """Advances the time; live brokers send their heartbeats, unless they are slow."""
         self.now_ms += by_ms
         self.is_full = self.disk_dice.random() < (0.95 if self.is_full else 0.02)
         for broker in self.brokers.values():
@@ -351,7 +353,7 @@ class DecidingWorld:
 
 
 def simulate(seed: int, steps: int, make: Callable[[int], DecidingWorld] = DecidingWorld) -> DecidingWorld:
-    """Simulates so many steps, and returns the world."""
+    """Simulates this number of steps, and returns the world."""
     world = make(seed)
     world.run(steps)
     return world

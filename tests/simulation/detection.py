@@ -1,4 +1,4 @@
-"""Whether a simulation finds a fault that is planted."""
+"""Detects whether a simulation finds a planted fault."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 
 def finding(run: Callable[[int], object], seeds: Iterable[int]) -> str:
-    """Returns the first assertion that fails in a run of one of the seeds; nothing if all runs pass."""
+    """Returns the first assertion that fails in a run of one of the seeds; None if all runs pass."""
     for seed in seeds:
         try:
             run(seed)

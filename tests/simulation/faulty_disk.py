@@ -1,8 +1,8 @@
-"""A disk in memory that loses, tears, reorders and damages what was not made durable, fails, and fills up.
+"""A disk in memory that loses, tears, reorders and damages data that was not made durable, fails, and fills up.
 
-What survives a power loss: of a file what was there at its last fsync, and of what was written since any subset of
-small pieces, some of them garbage; of a directory its names at its last fsync, and then the first few of the changes
-since, in their order, as a journaling file system has them. A process that is killed loses nothing.
+After a power loss, a file has its content at its last fsync, and any subset of the small pieces written since, some of
+them damaged. A directory has its names at its last fsync, and the first few changes since, in order, as in a journaling
+file system. The kill of a process loses nothing.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from storage.disk import Buffer, Disk, FileInfo, Space
 from storage.open_files import OpenFiles
 
 SECTOR = 64
-"""The bytes written or lost as a whole: fewer than any disk's, so that small files are torn too."""
+"""Number of bytes that are written or lost as a whole: fewer than on any disk, so that small files are torn too."""
 
 DAMAGE = 0.25
-"""Of the bytes of a piece that is damaged. Were they few, all might be in a batch's base offset, which its CRC leaves
-out: compaction leaves gaps in a log, and nobody could tell."""
+"""Share of the bytes of a damaged piece that are damaged. Few damaged bytes could all be in a batch's base offset,
+which the CRC doesn't cover; in a compacted log, which has gaps, that can't be detected."""
 
 BINARY = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned")
 
 
 class Crash(BaseException):
-    """The machine or the process went down in the middle of a call. Nothing but the simulation may catch it."""
+    """The machine or the process ended in the middle of a call. Only the simulation may catch it."""
 
 
 class Mapping(bytearray):
-    """The content of a mapping; alive as long as a view of it is."""
+    """The content of a mapping, which exists as long as a view of it."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return id(self)
 
 
 class File:
-    """Content as a process sees it, and as the device has it."""
+    """The content of a file as a process sees it, and as the device has it."""
 
     def __init__(self, now_ms: int, *, is_text: bool) -> None:
         self.is_text = is_text
@@ -68,12 +68,12 @@ class File:
         self.durable, self.unsynced = bytes(self.data), []
 
     def drop_unsynced(self) -> None:
-        """A failed fsync: the system shows the bytes still, and takes them for written."""
+        """Simulates a failed fsync: the system still shows the bytes, and believes that they are written."""
         self.unsynced = []
 
     def lose_power(self, dice: Random) -> None:
-        """Loses writes that were not synced. Small text files get no flipped bits: without a checksum, nobody could
-        tell."""
+        """Loses writes that were not synced. Small text files get no flipped bits, because without a checksum they
+        can't be detected."""
         surviving = bytearray(self.durable)
         share = dice.choice((0.0, 0.5, 0.9, 1.0))
         for at, content in self.unsynced:
@@ -93,7 +93,7 @@ class File:
 
 
 class Folder:
-    """Names as a process sees them, as the device has them, and the changes between the two."""
+    """The names in a directory as a process sees them and as the device has them, and the changes between the two."""
 
     def __init__(self) -> None:
         self.entries: dict[str, File | Folder] = {}
@@ -116,10 +116,10 @@ class Folder:
 
 
 class FaultyDisk(Disk):
-    """Files from "/" on. Deterministic: all chance comes from `dice`, all time from `now_ms`."""
+    """The files from "/" on. It is deterministic: all random numbers come from `dice`, all times from `now_ms`."""
 
     def __init__(self, dice: Random, *, max_open: int = 100) -> None:
-        """A process over it keeps so many files open, and so many mappings."""
+        """`files` and `mappings` limit the files and mappings that a process keeps open."""
         self.max_open = max_open
         self.open_files = OpenFiles(files=max_open, mappings=max_open)
         self.dice = dice
@@ -127,18 +127,18 @@ class FaultyDisk(Disk):
         self.root = Folder()
         self.calls = 0
         self.crash_at: int | None = None
-        """The number of the call at which the crash comes."""
+        """The number of the call in which the crash occurs."""
         self.fault_rate = 0.0
         """The probability that a call fails with EIO."""
         self.room: int | None = None
-        """Bytes that can be written before it is full."""
+        """Number of bytes that can be written before the disk is full."""
         self._handles: dict[int, tuple[str, File]] = {}
         self._next_handle = 3
 
     # Faults
 
     def crash(self, *, power: bool) -> None:
-        """Leaves the files that the next start finds."""
+        """Leaves the files as the next start finds them."""
         self._handles.clear()
         self.open_files = OpenFiles(files=self.max_open, mappings=self.max_open)
         self.crash_at, self.fault_rate, self.room = None, 0.0, None
@@ -244,10 +244,10 @@ class FaultyDisk(Disk):
         return memoryview(mapping).toreadonly()
 
     def read_ahead(self, handle: int, offset: int, size_bytes: int) -> None:
-        """Everything is in memory."""
+        """Does nothing, because everything is in memory."""
 
     def unload(self, mapping: memoryview) -> None:
-        """And stays there."""
+        """Does nothing: all data stays in memory."""
 
     def size(self, handle: int) -> int:
         return len(self._file(handle)[1].data)

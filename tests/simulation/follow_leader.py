@@ -1,4 +1,4 @@
-"""A leader's side of Fetch and ListOffsets in the world `follow`, by Kafka's rules and from a broker's own replica."""
+"""A leader's part of Fetch and ListOffsets in the world `follow`, by Kafka's rules and with a real replica."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_BYTES = 900
 
 
 def serve_fetch(leader: Node, request: FetchRequest, now_ms: int) -> FetchResponse:
-    """The answer to a follower's Fetch, as a step of its session (KIP-227)."""
+    """Returns the answer to a follower's Fetch, as a step of its session (KIP-227)."""
     follower = request.replica_state.replica_id
     named = {
         PartitionKey(topic.topic_id, partition.partition): partition
@@ -79,7 +79,7 @@ def _read(leader: Node, request: FetchRequest, fetch: FetchPartition, now_ms: in
 
 
 def serve_offsets(leader: Node, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """The answer to a follower's ListOffsets: its leader's end, or start."""
+    """Returns the answer to a follower's ListOffsets: the leader's end, or its start."""
     asked_for = request.topics[0].partitions[0]
     answer = ListOffsetsPartitionResponse(partition_index=0, error_code=0)
     try:

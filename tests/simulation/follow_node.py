@@ -31,7 +31,7 @@ BACKOFF_MS = 20
 
 
 class Node:
-    """One broker: `start`, then steps, until `crash`."""
+    """A broker: `start`, then steps, until `crash`."""
 
     def __init__(self, node_id: int, dice: Random) -> None:
         self.node_id = node_id
@@ -39,16 +39,16 @@ class Node:
         self.is_alive = False
         self.broker_epoch = 0
         self.metadata = -1
-        """How many of the controller's changes have come here."""
+        """Number of the controller's changes that this broker has."""
         self.request: FetchRequest | None = None
-        """A Fetch that is under way, to `leader_id`."""
+        """A Fetch in flight to `leader_id`."""
         self.leader_id = NO_LEADER
         self.sessions: dict[int, tuple[int, int, dict[PartitionKey, FetchPartition]]] = {}
-        """Of followers, by broker: id, next epoch, partitions."""
+        """The sessions of followers, by broker: id, next epoch, partitions."""
         self._folders = 0
 
     def start(self, now_ms: int) -> None:
-        """Opens what the disk has; roles come with the metadata."""
+        """Opens the log on the disk; its role comes with the metadata."""
         self.logs = Logs([DATA], disk=self.disk, unique=self._unique, recovery_threads=1)
         self.logs.load(lambda _: CONFIG, now_ms)
         log = self.logs.create(NAME, TOPIC_ID, CONFIG, now_ms)
@@ -59,7 +59,7 @@ class Node:
         self.is_alive = True
 
     def crash(self, *, power: bool) -> None:
-        """The process ends, or the machine with all that was not flushed."""
+        """Ends the process, or the machine with all data that was not flushed."""
         self.is_alive, self.request = False, None
         self.disk.crash(power=power)
 
@@ -68,7 +68,7 @@ class Node:
         return f"{self._folders:032x}"
 
     def take(self, assigned: PartitionRegistration, now_ms: int) -> None:
-        """The controller's next change."""
+        """Applies the controller's next change."""
         partition = self.partition
         partition.become(next_role(partition.role, assigned, self.node_id, partition.log_end_offset, now_ms), now_ms)
         role = partition.role
@@ -130,7 +130,7 @@ class Node:
     # Looking at it
 
     def batches(self, end: int) -> Iterator[tuple[int, bytes]]:
-        """Base offset and bytes of every batch between the log's start and an offset."""
+        """Yields base offset and bytes of every batch between the log's start and an offset."""
         offset = self.partition.log_start_offset
         while offset < end:
             for part in self.partition.read_all(offset, 10_000).parts:

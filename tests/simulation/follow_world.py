@@ -1,7 +1,8 @@
-"""Three brokers with a replica each of one partition, a controller that elects, and a network that loses: from a seed.
+"""Three brokers with a replica each of one partition, a controller that elects, and a network that loses messages, from
+a seed.
 
 Leaders and followers are real (`Partition`, `coordinator.replication`, `storage`); the controller and the network are
-the model's. Below the high watermark all replicas are the same byte for byte, and what was acknowledged stays.
+modelled. Below the high watermark all replicas are equal byte for byte, and acknowledged records are never lost.
 """
 
 from __future__ import annotations
@@ -28,33 +29,33 @@ STEP_MS = 7
 LAG_MS = 200
 NODES = (1, 2, 3)
 CONVERGES_WITHIN = 400
-"""Rounds in which everybody hears everything, after which replicas that still differ never will be the same."""
+"""Rounds without losses after which replicas that still differ will never become equal."""
 
 
 class FollowWorld:
-    """`run` raises AssertionError, or whatever else went wrong."""
+    """A run of the world; `run` raises AssertionError, or any other error."""
 
     def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
         self.now_ms = START_MS
         self.nodes = {node_id: Node(node_id, self.dice) for node_id in NODES}
         self.changes = [PartitionRegistration(NODES, NODES, 1, 0, 0)]
-        """Everything that the controller has decided."""
+        """All decisions of the controller."""
         self.committed: dict[int, bytes] = {}
-        """Every batch that was below a high watermark of anybody, by its base offset."""
+        """Every batch that was below any broker's high watermark, by base offset."""
         self.acknowledged: dict[int, bytes] = {}
         self.values = 0
         self.counts: Counter[str] = Counter()
         self.answers: dict[int, tuple[FetchRequest, FetchResponse]] = {}
-        """On their way to a follower, each with its request."""
+        """The answers on their way to a follower, each with its request."""
         self.forgets_unclean_stops = False
-        """A fault: brokers that lost what they had not flushed stay in the ISR."""
+        """A fault: brokers that lost unflushed records stay in the ISR."""
         for node in self.nodes.values():
             self._start(node)
 
     @property
     def state(self) -> PartitionRegistration:
-        """The partition as the controller has it."""
+        """Returns the partition's state at the controller."""
         return self.changes[-1]
 
     def run(self, steps: int) -> None:
@@ -85,7 +86,7 @@ class FollowWorld:
         return node.is_alive and follower.broker_epoch == node.broker_epoch
 
     def crash(self) -> None:
-        """A broker dies; with its machine, unless nobody else has what is committed."""
+        """Kills a broker; also its machine, unless no other broker has the committed records."""
         node = self.dice.choice(self._live() or [None])
         if node is None:
             return
@@ -126,13 +127,14 @@ class FollowWorld:
             self._change(isr=self.state.isr, leader=self.dice.choice(eligible))
 
     def move(self) -> None:
-        """Another of the in-sync replicas is to lead."""
+        """Elects another in-sync replica as the leader."""
         others = [one for one in self.state.isr if one != self.state.leader and self.nodes[one].is_alive]
         if others:
             self._change(isr=self.state.isr, leader=self.dice.choice(others))
 
     def _propose(self, node: Node, partition: Partition, isr: Isr) -> None:
-        """AlterPartition: committed at once, or refused to a leader of the past; the answer comes as metadata."""
+        """Sends AlterPartition: it is committed at once, or rejected if the leader is outdated; the answer arrives as
+        metadata."""
         role = partition.role
         if not isinstance(role, Leading) or role.partition_epoch != self.state.partition_epoch:
             return
@@ -143,7 +145,7 @@ class FollowWorld:
         self._change(isr=proposed, leader=self.state.leader)
 
     def tell(self) -> None:
-        """The next change comes to a broker, late perhaps."""
+        """Delivers the next change to a broker, perhaps late."""
         for node in self._live():
             if node.metadata + 1 < len(self.changes) and self.dice.random() < 0.5:
                 node.metadata = len(self.changes) - 1 if node.metadata < 0 else node.metadata + 1
@@ -152,7 +154,7 @@ class FollowWorld:
     # Clients
 
     def produce(self) -> None:
-        """To whoever believes to lead."""
+        """Produces to a broker that believes that it leads."""
         for node in self._live():
             if isinstance(node.partition.role, Leading) and self.dice.random() < 0.7:
                 self._produce(node)
@@ -177,7 +179,7 @@ class FollowWorld:
             self.counts["acknowledged"] += 1
 
     def delete_records(self) -> None:
-        """The leader's log begins later, and its segments go."""
+        """Moves the start of the leader's log forward, and deletes its segments."""
         for node in self._live():
             partition = node.partition
             if isinstance(partition.role, Leading) and partition.high_watermark > partition.log_start_offset:
@@ -191,7 +193,7 @@ class FollowWorld:
     # The network
 
     def fetch(self) -> None:
-        """A follower sends its next request, and its leader answers, or they do not reach each other."""
+        """Sends a follower's next request, and the leader's answer, unless a message is lost."""
         node = self.dice.choice(self._live() or [None])
         if node is not None and node.request is None and node.next_request(self.now_ms):
             self._serve(node, lost=self.dice.random() < 0.1)
@@ -204,7 +206,7 @@ class FollowWorld:
             self.answers[node.node_id] = node.request, serve_fetch(leader, node.request, self.now_ms)
 
     def answer(self) -> None:
-        """An answer arrives, or is lost on its way."""
+        """Delivers an answer, or loses it."""
         if self.answers:
             node_id = self.dice.choice([*self.answers])
             self._deliver(self.nodes[node_id], *self.answers.pop(node_id), lost=self.dice.random() < 0.1)
@@ -236,7 +238,7 @@ class FollowWorld:
     # Looking at it
 
     def check(self) -> None:
-        """Nobody has anything else below a high watermark than anybody ever had there."""
+        """Checks that every replica has the same records below any high watermark."""
         for node in self._live():
             partition = node.partition
             assert partition.high_watermark <= partition.log_end_offset, f"{node.node_id}: beyond its end"
@@ -245,7 +247,7 @@ class FollowWorld:
                 assert before == batch, f"broker {node.node_id}: another batch at offset {base}, which was committed"
 
     def heal(self) -> None:
-        """Everybody is up and hears everything: in the end all have the same, and nothing acknowledged is missing."""
+        """Runs without failures: at the end all replicas are equal, and no acknowledged record is missing."""
         for node in self.nodes.values():
             if not node.is_alive:
                 self._start(node)

@@ -1,6 +1,6 @@
-"""A controller as the in-sync replicas of one partition see it: registrations, elections, AlterPartition.
+"""A model of the controller for the ISR of one partition: registrations, elections, AlterPartition.
 
-It decides at once, by the rules of Kafka's ReplicationControlManager; brokers hear of it when their network likes.
+It decides at once, by the rules of Kafka's ReplicationControlManager; brokers learn its decisions late.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ANY_EPOCH = -1
 
 
 class RegisteredBroker(NamedTuple):
-    """A broker of the model."""
+    """A broker in the model."""
 
     epoch: int
     fenced: bool
@@ -36,7 +36,7 @@ class ClusterState(NamedTuple):
 
 
 class ControllerModel:
-    """Holds every state that there was, in order."""
+    """Has every state that ever existed, in order."""
 
     def __init__(self, broker_ids: tuple[int, ...]) -> None:
         self.history = [ClusterState({}, PartitionRegistration(broker_ids, broker_ids, NO_LEADER))]
@@ -63,7 +63,8 @@ class ControllerModel:
         return broker is not None and not broker.fenced
 
     def _departed(self, broker_id: int) -> None:
-        """A broker is fenced: it leaves the ISR unless it is the last one there, and leads no more."""
+        """Returns the partition after a broker was fenced: it leaves the ISR unless it is the last replica there, and
+        no longer leads."""
         partition = self.state.partition
         isr = tuple(other for other in partition.isr if other != broker_id) or partition.isr
         leader = partition.leader
@@ -80,13 +81,13 @@ class ControllerModel:
         return self._epochs
 
     def fence(self, broker_id: int) -> None:
-        """A broker's session is over."""
+        """Fences a broker whose session has ended."""
         broker = self.state.brokers[broker_id]
         self._put(brokers={**self.state.brokers, broker_id: broker._replace(fenced=True)})
         self._departed(broker_id)
 
     def unfence(self, broker_id: int) -> None:
-        """A broker has caught up; it leads where nobody else can."""
+        """Unfences a broker that has caught up; it leads if no other broker can."""
         broker = self.state.brokers[broker_id]
         self._put(brokers={**self.state.brokers, broker_id: broker._replace(fenced=False)})
         partition = self.state.partition
@@ -94,17 +95,17 @@ class ControllerModel:
             self._alter(leader=broker_id)
 
     def elect(self, broker_id: int) -> None:
-        """Gives the leadership to another in-sync replica."""
+        """Elects another in-sync replica as the leader."""
         partition = self.state.partition
         if broker_id != partition.leader and broker_id in partition.isr and self._is_alive(broker_id):
             self._alter(leader=broker_id)
 
     def touch(self) -> None:
-        """Changes the partition in another way, as a log directory does: its epoch alone is new."""
+        """Changes only the partition epoch, as a new log directory does."""
         self._alter()
 
     def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
-        """Carries a request out, or says why not."""
+        """Applies the request, or returns the error."""
         if request.broker_epoch != self.state.brokers[request.broker_id].epoch:
             raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
         (topic,) = request.topics

@@ -1,6 +1,6 @@
-"""Three brokers with replicas of one partition: leaders are the real thing, logs and followers the model's.
+"""Three brokers with replicas of one partition: leaders are real, logs and followers are modelled.
 
-Brokers die and come back, perhaps with an older log; fetches, metadata and AlterPartition are late, lost or doubled.
+Brokers die and come back, perhaps with an older log; fetches, metadata and AlterPartition are late, lost or duplicated.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RECORD = memoryview(b"r")
 
 
 class IsrBreach(Enum):
-    """The things that must never happen."""
+    """The kinds of violated invariants."""
 
     BACK = "the high watermark of a leader went back"
     AHEAD = "it passed the end of a log that is in sync, or may be"
@@ -50,14 +50,14 @@ class IsrBreach(Enum):
 
 
 class Entry(NamedTuple):
-    """A record of the model."""
+    """A record in the model."""
 
     leader_epoch: int
     value: int
 
 
 class ModelLog:
-    """The log of one replica, as far as Partition looks at it; it outlives its process."""
+    """The log of one replica, as far as Partition uses it; it survives its process."""
 
     first_unstable_offset = None
     flushes = False
@@ -67,7 +67,7 @@ class ModelLog:
         self.config = LogConfig(min_insync_replicas=MIN_ISR)
         self.entries: list[Entry] = []
         self.epochs: dict[int, int] = {}
-        """Where the epochs begin."""
+        """The start offsets of the epochs."""
         self.high_watermark = 0
         self._world = world
         self._broker_id = broker_id
@@ -99,7 +99,7 @@ class ModelLog:
         self.high_watermark = min(self.high_watermark, offset)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """Returns the largest epoch up to this one, and where it ends."""
+        """Returns the largest epoch up to this one, and its end."""
         largest = max((other for other in self.epochs if other <= epoch), default=-1)
         later = [start for other, start in self.epochs.items() if other > largest]
         return largest, min(later, default=self.log_end_offset)
@@ -110,7 +110,7 @@ class ModelLog:
 
 
 class SimulatedBroker:
-    """One process after the other, on one log."""
+    """A sequence of processes on one log."""
 
     def __init__(self, world: IsrWorld, broker_id: int) -> None:
         self.world = world
@@ -121,7 +121,7 @@ class SimulatedBroker:
         self.in_flight = 0
 
     def start(self) -> None:
-        """Begins a process, whose log may have lost its end if the others are in sync without it."""
+        """Starts a process, whose log may have lost its end if the other replicas are in sync without it."""
         controller, dice = self.world.controller, self.world.dice
         self.epoch = controller.register(self.broker_id)
         if self.broker_id not in controller.state.partition.isr and dice.random() < 0.7:
@@ -140,7 +140,7 @@ class SimulatedBroker:
         self.jobs = [asyncio.ensure_future(job) for job in jobs]
 
     def topic(self, name: str) -> dict[int, Partition]:
-        """Returns its partitions, as Replicas does."""
+        """Returns the topic's partitions, as Replicas does."""
         return {NAME.partition: self.partition}
 
     async def kill(self) -> None:
@@ -167,7 +167,7 @@ class SimulatedBroker:
                 self._apply(history[self.applied])
 
     async def unfence_later(self) -> None:
-        """Has the controller unfence it after a while, unless it has died by then."""
+        """Lets the controller unfence the broker after a while, unless it has died by then."""
         await self.world.pause(0.3)
         self.world.controller.unfence(self.broker_id)
 
@@ -244,7 +244,7 @@ class SimulatedBroker:
         self.log.high_watermark = max(self.log.high_watermark, min(answer.high_watermark, self.log.log_end_offset))
 
     def fetched_by(self, fetch: FollowerFetch, leader_epoch: int, last_epoch: int) -> FetchAnswer | None:
-        """Returns what a leader answers to a follower; None for an error."""
+        """Returns the leader's answer to a follower; None for an error."""
         partition, log = self.partition, self.log
         if not self.is_alive or not partition.leads or partition.role.epoch != leader_epoch:
             return None
@@ -265,7 +265,7 @@ class SimulatedBroker:
 
 
 class FetchAnswer(NamedTuple):
-    """Records, or where the logs diverge."""
+    """The records, or the point at which the logs diverge."""
 
     entries: list[Entry]
     high_watermark: int
@@ -273,13 +273,13 @@ class FetchAnswer(NamedTuple):
 
 
 class IsrWorld:
-    """All of it, and what was committed."""
+    """The world, and its committed records."""
 
     def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
         self.breaches: Counter[IsrBreach] = Counter()
         self.altered: Counter[ErrorCode] = Counter()
-        """Answers to AlterPartition, by their codes."""
+        """The answers to AlterPartition, by code."""
         self.committed: list[Entry] = []
         self.is_calm = False
         self.controller = ControllerModel(BROKER_IDS)
@@ -304,7 +304,7 @@ class IsrWorld:
     # What holds
 
     def check_commit(self, broker_id: int, log: ModelLog, offset: int) -> None:
-        """Looks at a leader that moves its high watermark."""
+        """Checks a leader that moves its high watermark."""
         role, truth = self.brokers[broker_id].partition.role, self.controller.state.partition
         assert isinstance(role, Leading)
         if offset < log.high_watermark:
@@ -322,7 +322,7 @@ class IsrWorld:
                 self.breaches[IsrBreach.DIVERGED] += 1
 
     def check_candidates(self) -> None:
-        """Looks at all who may be elected, at each record of the controller's."""
+        """Checks all replicas that may be elected, at each record of the controller."""
         for broker_id in self.controller.state.partition.isr:
             if self.brokers[broker_id].log.entries[: len(self.committed)] != self.committed:
                 self.breaches[IsrBreach.INCOMPLETE] += 1
@@ -330,7 +330,7 @@ class IsrWorld:
     # Its course
 
     async def run(self, rounds: int) -> bool:
-        """True if all replicas are in sync and everything is committed, once faults have ended."""
+        """Runs the world. True if, after the last failure, all replicas are in sync and all records are committed."""
         for broker in self.brokers.values():
             broker.start()
         for _ in range(rounds):

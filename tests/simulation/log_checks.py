@@ -1,4 +1,4 @@
-"""The invariants of a log, whatever happened to it."""
+"""The invariants of a log after any events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.simulation.log_model import Entry, Model
 
 
 class LogContent(NamedTuple):
-    """The content of a log, as a reader from the start gets it."""
+    """The content of a log, as a reader from the start sees it."""
 
     batches: list[BatchHeader]
     records: dict[int, Record]
@@ -43,7 +43,7 @@ def read_log(log: Log) -> LogContent:
 
 
 def check_restarted(log: Log, model: Model, *, power: bool) -> None:
-    """The log begins and ends where it may; what is not there is forgotten by the model too."""
+    """Checks the bounds of a log after a restart, and removes lost entries from the model."""
     durable_end = model.flushed_end if power else model.acknowledged_end
     assert durable_end <= log.log_end_offset <= model.end, (
         f"the log ends at {log.log_end_offset}: {durable_end} had to survive, of {model.end}"
@@ -110,7 +110,7 @@ def first_unstable(model: Model, from_offset: int) -> int | None:
 
 
 def check_transactions(log: Log, content: LogContent, model: Model) -> None:
-    """A consumer leaves out the records of aborted transactions, and no others."""
+    """Checks that a consumer leaves out exactly the records of aborted transactions."""
     aborted = model.aborted()
     ranges = log.aborted_transactions(model.start, model.end)
     for offset in content.records:
@@ -123,7 +123,7 @@ def check_transactions(log: Log, content: LogContent, model: Model) -> None:
 
 
 def check_lookups(log: Log, content: LogContent) -> None:
-    """By time, against the records that are there."""
+    """Checks look-ups by time against the existing records."""
     times = {offset: record.timestamp for offset, record in content.records.items()}
     times.update(
         (one.base_offset, one.max_timestamp) for one in content.batches if one.is_control and one.records_count
@@ -137,7 +137,7 @@ def check_lookups(log: Log, content: LogContent) -> None:
 
 
 def check_latest(content: LogContent, model: Model, now_ms: int, log: Log) -> None:
-    """Of every key the last value is there; only a tombstone may be gone, once its time was up."""
+    """Checks that every key has its last value; only a tombstone may be missing, once its time is over."""
     aborted = model.aborted()
     visible: dict[str, Entry] = {}
     for offset in sorted(content.records):
@@ -154,6 +154,6 @@ def check_latest(content: LogContent, model: Model, now_ms: int, log: Log) -> No
 
 
 def may_be_gone(tombstone: Entry, model: Model) -> bool:
-    """True when two cleanings saw the tombstone, the second after delete.retention.ms."""
+    """True if two cleanings saw the tombstone, the second after delete.retention.ms."""
     times = [time_ms for time_ms, end_offset in model.cleanings if end_offset > tombstone.offset]
     return len(times) > 1 and max(times) >= min(times) + model.least_delete_retention_ms

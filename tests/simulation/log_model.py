@@ -1,4 +1,4 @@
-"""The expected content of a log, as plain as can be: a list of entries, and the bounds that a client may rely on."""
+"""A simple model of a log's content: a list of entries, and the bounds that a client may rely on."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import NamedTuple
 
 
 class Entry(NamedTuple):
-    """A record, or the marker that ends a transaction (then it has no key)."""
+    """A record, or the marker that ends a transaction (without a key)."""
 
     offset: int
     key: str | None
     value: str | None
     timestamp: int
     batch: tuple[int, int]
-    """First and last offset of its batch."""
+    """The first and last offset of its batch."""
     pid: int = -1
     sequence: int = -1
-    """Of its batch's first record."""
+    """The sequence number of its batch's first record."""
     transactional: bool = False
     commit: bool | None = None
-    """Of a marker: how the transaction ended."""
+    """True if a marker commits its transaction, False if it aborts."""
 
     @property
     def is_marker(self) -> bool:
@@ -28,27 +28,27 @@ class Entry(NamedTuple):
 
 
 class Model:
-    """One log."""
+    """The model of a log."""
 
     def __init__(self) -> None:
         self.entries: dict[int, Entry] = {}
         self.end = 0
         self.start = 0
         self.acknowledged_end = 0
-        """Survives the process."""
+        """The end that survives the process."""
         self.flushed_end = 0
-        """Survives the machine."""
+        """The end that survives the machine."""
         self.flushed_start = 0
-        """Records below it were deleted, and the checkpoint had said so."""
+        """The start offset that the checkpoint has: records below it are deleted."""
         self.may_start_at = 0
-        """The highest start that was asked for: a crash may leave the log there."""
+        """The highest start offset that was requested: after a crash the log may start there."""
         self.least_delete_retention_ms = 1 << 60
         self.committed_end = 0
-        """The end of the records that compaction has been through: they were committed, and no leader may lack them."""
+        """The end of the compacted records: they were committed, so no leader may lack them."""
         self.clean_to = 0
-        """Compaction may have taken records below."""
+        """The offset below which compaction may have removed records."""
         self.cleanings: list[tuple[int, int]] = []
-        """(time, up to where) of each cleaning."""
+        """The time and the end of each cleaning."""
 
     def append(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
@@ -56,7 +56,7 @@ class Model:
             self.end = entry.offset + 1
 
     def truncate(self, end: int) -> None:
-        """Drops the entries from this offset on."""
+        """Removes the entries from this offset on."""
         self.entries = {offset: entry for offset, entry in self.entries.items() if offset < end}
         self.end = end
         self.start = min(self.start, end)
@@ -71,7 +71,7 @@ class Model:
         return [self.entries[offset] for offset in sorted(self.entries) if offset >= first]
 
     def open_transactions(self, from_offset: int = 0) -> dict[int, int]:
-        """Producer → first offset, as whoever reads from that offset on sees them."""
+        """Returns producer → first offset of the transactions that are open for a reader from that offset on."""
         open_at: dict[int, int] = {}
         for offset in sorted(offset for offset in self.entries if offset >= from_offset):
             entry = self.entries[offset]
@@ -95,7 +95,7 @@ class Model:
         return offsets
 
     def latest(self) -> dict[str, Entry]:
-        """Key → its last record that counts, tombstones too."""
+        """Returns key → its last valid record, including tombstones."""
         aborted = self.aborted()
         last: dict[str, Entry] = {}
         for entry in self.in_order():
@@ -104,6 +104,6 @@ class Model:
         return last
 
     def last_of_producer(self, pid: int) -> Entry | None:
-        """Returns the producer's last record of data."""
+        """Returns the producer's last data record."""
         mine = [entry for entry in self.entries.values() if entry.pid == pid and not entry.is_marker]
         return max(mine, key=lambda entry: entry.offset, default=None)

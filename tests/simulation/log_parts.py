@@ -1,4 +1,4 @@
-"""The parts of a log's world between its steps."""
+"""The state of a log's world between its steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CODECS = (Compression.NONE, Compression.NONE, Compression.NONE, Compression.GZIP
 
 
 class Cleaning(NamedTuple):
-    """A cleaner at work, between two of its segments."""
+    """A cleaning in progress, between two of its segments."""
 
     log: Log
     steps: Iterator[CleanedSegment | Cleaned]
@@ -24,14 +24,14 @@ class Cleaning(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A view that a consumer has been given, and its content then."""
+    """A view that a consumer has, and its content when it was read."""
 
     view: memoryview
     content: bytes
 
 
 def able(pid: int, log: Log, model: Model) -> int:
-    """Returns the producer; or none, when only its marker is left: it would have to request a new epoch first."""
+    """Returns the producer; None if only its marker is left, because it would first have to request a new epoch."""
     state = log.producer_state.producers.get(pid)
     stuck = state is not None and state.last_sequence < 0 and model.last_of_producer(pid) is not None
     return -1 if stuck else pid

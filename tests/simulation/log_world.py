@@ -31,11 +31,11 @@ PRODUCERS = range(1, 4)
 START_MS = 1_700_000_000_000
 FOREVER_MS = 1 << 50
 LARGE_BYTES = 150
-"""An append that is larger already gets no further batch: it must fit into a segment."""
+"""Size above which an append gets no further batch, because it must fit into a segment."""
 
 
 class LogWorld:
-    """`run` raises AssertionError, or whatever else went wrong."""
+    """A run of the world; `run` raises AssertionError, or any other error."""
 
     def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
@@ -93,7 +93,7 @@ class LogWorld:
         self.log.assign_leader_epoch(self.epoch, self.log.log_end_offset)
 
     def restart(self, *, power: bool) -> None:
-        """The process is gone, and with `power` the machine too; crashes may hit the start as well."""
+        """Kills the process, with `power` also the machine, and starts again; the start may crash as well."""
         self.cleaning, self.held = None, []
         lost_power = False
         while True:
@@ -210,7 +210,7 @@ class LogWorld:
         self._append(data, [entry], Origin.COORDINATOR)
 
     def repeat_last_batch(self) -> None:
-        """A producer did not hear of its last batch, and sends it again: it is not written twice."""
+        """Sends a producer's last batch again, because it got no answer; the batch must not be written twice."""
         pid = self.dice.choice(PRODUCERS)
         last = self.model.last_of_producer(pid)
         if last is None or last.batch[0] < self.model.start:
@@ -224,7 +224,7 @@ class LogWorld:
     # Consuming
 
     def fetch(self) -> None:
-        """A consumer reads somewhere, and keeps what it got for a while."""
+        """Lets a consumer read from a random offset, and keep the view for a while."""
         if self.model.start == self.model.end:
             return
         offset = self.dice.randint(self.model.start, self.model.end)
@@ -328,7 +328,7 @@ class LogWorld:
         self.cleaning, self.log.cleaning = None, False
 
     def truncate(self) -> None:
-        """A new leader has less: the end goes."""
+        """Truncates the log, because a new leader has fewer records."""
         lowest = max(self.model.start, self.model.committed_end, self.model.end - 12)
         offset = self.dice.randint(lowest, self.model.end)
         inside = self.model.entries.get(offset)
@@ -355,7 +355,7 @@ class LogWorld:
     # Faults
 
     def stop(self) -> None:
-        """In order: everything is there again, without a look at it."""
+        """Stops cleanly: everything is available again without a scan."""
         self.cleaning = None
         self.logs.close(self.now_ms)
         if self.logs.dirs[DATA].error is not None:
@@ -372,7 +372,7 @@ class LogWorld:
         self.disk.room = self.dice.randint(0, 600)
 
     def break_down(self) -> None:
-        """A call or two of the next ones fail."""
+        """Makes one or two of the next calls fail."""
         self.disk.fault_rate = 0.3
         try:
             self.dice.choice((LogWorld.append, LogWorld.flush, LogWorld.roll, LogWorld.fetch, LogWorld.checkpoint))(

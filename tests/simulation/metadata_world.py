@@ -1,7 +1,7 @@
-"""A node's metadata over a disk that fails, fills up and loses power, with flushes and snapshots that take their time.
+"""A node's metadata on a disk that fails, fills up and loses power, with slow flushes and snapshots.
 
-What must hold whatever happens: nobody sees what is not committed; what was seen, or answered, is there after any
-crash; the image is the fold of what is on disk; and a directory starts, wherever it was left.
+Invariants: no one sees uncommitted records; records that were seen or answered exist after any crash; the image is the
+fold of the records on disk; and a node starts on any directory that a crash leaves.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NAMES = ("orders", "pay.ments", "pay_ments", "clicks")
 
 
 class MetadataWorld:
-    """One run, which is its seed."""
+    """A run of the world, which is determined by its seed."""
 
     def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
@@ -51,7 +51,7 @@ class MetadataWorld:
         self.batches: dict[int, MetadataBatch] = {}
         """The committed batches of all sessions, by base offset."""
         self.answered_to = 0
-        """Everything before this offset is committed, as somebody was told."""
+        """The offset below which all records are committed, because answers depended on them."""
         self.made = 0
         self.failed: list[KafkaError] = []
 
@@ -76,8 +76,8 @@ class MetadataWorld:
         return metadata
 
     def start(self) -> None:
-        """Wherever the last session ended, this one begins, unless the disk fails by now. A loss of power may leave
-        whole batches behind a damaged batch of those that nobody was told of: the operator accepts that."""
+        """Starts a session, unless the disk fails. A power loss may leave whole batches after a damaged batch that no
+        answer depended on; the operator accepts that loss."""
         try:
             with suppress(LostMetadata):
                 self.open()
@@ -92,7 +92,7 @@ class MetadataWorld:
 
     @property
     def log(self) -> LedLog:
-        """The log that this process leads."""
+        """Returns the log that this process leads."""
         log = self.metadata.metadata_log
         assert isinstance(log, LedLog)
         return log
@@ -101,15 +101,15 @@ class MetadataWorld:
         self.batches[batch.base_offset] = batch
 
     def seen(self, delta: Delta) -> None:
-        """A subscriber: what it is told is on the device, and was never told before."""
+        """Checks, as a subscriber, that each batch is on the device, and is new."""
         log = self.metadata.metadata_log
         assert delta.offset < log.high_watermark <= log._log.recovery_point, "told before it was committed"
         assert delta.offset == self.metadata.image.offset
         self.answered_to = max(self.answered_to, delta.offset + 1)
 
     def check_start(self) -> None:
-        """Checks that all committed batches are on disk as they were, and the image is their fold, with what else had
-        come to the disk."""
+        """Checks that all committed batches are on disk unchanged, and that the image is their fold, together with
+        other records that had reached the disk."""
         log = self.metadata.metadata_log
         assert log.high_watermark >= self.answered_to, "what was committed is gone"
         for batch in log.batches(log.start_offset):
@@ -124,7 +124,8 @@ class MetadataWorld:
         self.check_image()
 
     def check_image(self) -> None:
-        """The image is the fold of all that was ever committed; the controller's state adds what it has appended."""
+        """Checks that the image is the fold of all committed records; the controller's state also has its appended
+        records."""
         metadata = self.metadata
         fold = MetadataLoader(Image(metadata.image.cluster_id))
         for offset in sorted(self.batches):
@@ -166,7 +167,7 @@ class MetadataWorld:
         self.disk.crash(power=how == "power")
 
     async def leave(self) -> None:
-        """A stop in order."""
+        """Stops cleanly."""
         await self.drive(self.metadata.node.leave())
         while self.worker.given:
             self.worker.work()
@@ -175,7 +176,7 @@ class MetadataWorld:
         self.counts["left in order"] += 1
 
     async def drive(self, request: Coroutine[object, object, object]) -> None:
-        """A request to its end, with the disk at work."""
+        """Completes a request, while the disk works."""
         task = asyncio.ensure_future(request)
         self.tasks.append(task)
         while not task.done():
@@ -207,7 +208,7 @@ class MetadataWorld:
         self.tasks.append(asyncio.ensure_future(request))
 
     def harvest(self) -> None:
-        """Requests that are answered: what they rest on is committed."""
+        """Checks the requests with an answer: the records that they depend on are committed."""
         for task in [task for task in self.tasks if task.done()]:
             self.tasks.remove(task)
             try:
@@ -239,7 +240,7 @@ class MetadataWorld:
 
 
 def simulate(seed: int, steps: int) -> MetadataWorld:
-    """Simulates so many steps, and returns the world."""
+    """Simulates this number of steps, and returns the world."""
     world = MetadataWorld(seed)
     with suppress(asyncio.CancelledError):
         asyncio.run(world.run(steps))

@@ -1,9 +1,9 @@
-"""Three controllers of a simulated quorum: logs, epochs and elections are a model of KRaft's; what they answer to an
-observer is what Apache Kafka's would.
+"""Three controllers of a simulated quorum: logs, epochs and elections are a model of KRaft's; the answers to an
+observer are Apache Kafka's.
 
-Elections are made by the world, as a quorum would have them: whoever is elected has all that a majority of the others
-has. Leaders of the past lead on in their epoch for as long as nobody tells them. Once, a majority may come up with the
-disks of an old backup, which no protocol withstands: then a leader lacks what is committed.
+The world makes the elections, as a quorum would: the elected controller has all records of a majority. Former leaders
+continue in their epoch until they learn of a new one. Once, a majority may start with the disks of an old backup, which
+no protocol survives: then a leader lacks committed records.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from tests.simulation.faulty_disk import FaultyDisk
 IDS: Final = (100, 101, 102)
 MAJORITY: Final = 2
 TOPIC: Final = 2
-"""The type of a topic's configs."""
+"""The resource type of a topic's configs."""
 
 MADE: Final = "/made"
 
 
 class Controller:
-    """A controller, with its log and what it believes."""
+    """A controller, with its log and its knowledge of the quorum."""
 
     def __init__(self, node_id: int, location: Location) -> None:
         self.node_id = node_id
@@ -49,7 +49,7 @@ class Controller:
         self.snapshot: tuple[SnapshotId, bytes] | None = None
         self.high_watermark = 0
         self.progress: dict[int, int] = {}
-        """As a leader: how far those are who follow in its epoch."""
+        """The progress of the followers in the epoch that this controller leads."""
 
     @property
     def start_offset(self) -> int:
@@ -70,20 +70,20 @@ class Controller:
         return self.leader_id == self.node_id
 
     def append(self, records: Sequence[MetadataRecord]) -> None:
-        """Writes one batch as the leader."""
+        """Appends a batch as the leader."""
         base_offset = self.end_offset
         data = batch(base_offset, self.epoch, *records)
         self.log.append(Batch(base_offset, base_offset + len(records), self.epoch, data))
 
     def copy(self, leader: Controller) -> None:
-        """Follows a leader up to its end."""
+        """Copies a leader's log up to its end."""
         self.epoch, self.leader_id = leader.epoch, leader.leader_id
         self.log, self.snapshot = list(leader.log), leader.snapshot
         self.high_watermark = leader.high_watermark
         leader.progress[self.node_id] = self.end_offset
 
     def epoch_end(self, epoch: int) -> fetch.EpochEndOffset:
-        """The last epoch up to this one that the log has, and where it ends."""
+        """Returns the last epoch up to this one that the log has, and its end."""
         ends = {0: self.start_offset} if self.snapshot is None else {self.snapshot[0].epoch: self.start_offset}
         ends |= {one.epoch: one.next_offset for one in self.log}
         last = max((one for one in ends if one <= epoch), default=-1)
@@ -91,17 +91,17 @@ class Controller:
 
 
 class Quorum:
-    """The controllers and what they have committed."""
+    """The controllers, and their committed records."""
 
     def __init__(self, dice: Random) -> None:
         self.dice = dice
         self.nodes = {node_id: Controller(node_id, Location(f"c{node_id}", 9093)) for node_id in IDS}
         self.committed: dict[int, MetadataBatch] = {}
-        """By base offset."""
+        """The committed batches, by base offset."""
         self.high_watermark = 0
         self.backup: tuple[list[Batch], tuple[SnapshotId, bytes] | None] = ([], None)
         self.replaced: dict[int, tuple[list[Batch], tuple[SnapshotId, bytes] | None]] = {}
-        """The true disks of those that came up with a backup's."""
+        """The original disks of the controllers that started with a backup."""
         self._made = 0
         self.elect([*IDS])
         self.append(self.leader, bootstrap_records())
@@ -109,13 +109,13 @@ class Quorum:
 
     @property
     def leader(self) -> Controller:
-        """Who leads in the newest epoch."""
+        """Returns the leader of the newest epoch."""
         return max((one for one in self.nodes.values() if one.leads), key=lambda one: one.epoch)
 
     # What happens
 
     def elect(self, majority: Sequence[int]) -> None:
-        """Has whoever of these is furthest lead in a new epoch, and the others of them hear of it."""
+        """Makes the controller with the longest log of these the leader of a new epoch; the others learn of it."""
         voters = [self.nodes[node_id] for node_id in majority]
         assert len(voters) >= MAJORITY
         elected = max(voters, key=lambda one: (one.last_epoch, one.end_offset, self.dice.random()))
@@ -126,14 +126,15 @@ class Quorum:
         self.append(elected)
 
     def append(self, leader: Controller, records: Sequence[MetadataRecord] = ()) -> None:
-        """Writes some records, or one that nobody else has written."""
+        """Appends some records, or a record that no other controller has written."""
         self._made += 1
         name = f"topic-{self._made % 5}"
         own = ConfigRecord(resource_type=TOPIC, resource_name=name, name="retention.ms", value=str(self._made))
         leader.append(list(records) or [own])
 
     def replicate(self, reached: Sequence[int]) -> None:
-        """Those that the newest leader reaches copy its log; what a majority has is committed."""
+        """Copies the newest leader's log to the controllers that it reaches; records that a majority has are
+        committed."""
         leader = self.leader
         for node_id in reached:
             follower = self.nodes[node_id]
@@ -144,7 +145,7 @@ class Quorum:
             self._commit(leader, ends[MAJORITY - 1])
 
     def _commit(self, leader: Controller, offset: int) -> None:
-        """Only a record of its own epoch tells a leader that those before it are committed."""
+        """Advances the commit, only by a record of the leader's own epoch."""
         own = [one.next_offset for one in leader.log if one.epoch == leader.epoch and one.next_offset <= offset]
         if not own or own[-1] <= leader.high_watermark:
             return
@@ -158,7 +159,7 @@ class Quorum:
         self.high_watermark = own[-1]
 
     def clean(self, node: Controller) -> None:
-        """A controller writes a snapshot of what it has committed, and cuts its log before it."""
+        """Writes a snapshot of a controller's committed records, and deletes its log before it."""
         covered = [one for one in node.log if one.next_offset <= node.high_watermark]
         if not covered or self.replaced:
             return
@@ -167,7 +168,7 @@ class Quorum:
         node.log = node.log[len(covered) :]
 
     def image(self, offset: int) -> Image:
-        """The fold of all that was committed before an offset."""
+        """Returns the fold of all records that were committed before an offset."""
         loader = MetadataLoader(Image("the-cluster"))
         for base_offset in sorted(self.committed):
             if base_offset < offset:
@@ -177,7 +178,7 @@ class Quorum:
     # A backup
 
     def back_up(self) -> None:
-        """Keeps what the leader has committed."""
+        """Stores a backup of the leader's committed records."""
         leader = self.leader
         self.backup = [one for one in leader.log if one.next_offset <= leader.high_watermark], leader.snapshot
 
@@ -187,7 +188,7 @@ class Quorum:
         return log[-1].next_offset if log else snapshot[0].offset if snapshot else 0
 
     def restore_backup(self) -> None:
-        """Two of three come up with the disks of the backup, and one of them leads; the third is away."""
+        """Starts two of three controllers with the disks of the backup, and one of them leads; the third is stopped."""
         away, *replaced = self.dice.sample(IDS, len(IDS))
         self.nodes[away].is_up = False
         for node_id in replaced:
@@ -200,7 +201,7 @@ class Quorum:
         self.replicate(replaced)
 
     def bring_back(self) -> None:
-        """The true disks are found, and all three elect anew."""
+        """Restores the original disks, and elects a leader among all three."""
         for node_id, (log, snapshot) in self.replaced.items():
             node = self.nodes[node_id]
             node.log, node.snapshot = log, snapshot
@@ -213,7 +214,7 @@ class Quorum:
 
 
 def written(image: Image, snapshot_id: SnapshotId) -> bytes:
-    """The file of a snapshot."""
+    """Returns the bytes of a snapshot file."""
     disk = FaultyDisk(Random(0))
     records = list(records_of(image))
     write_snapshot(disk, MADE, records, metadata_version=LEVEL, last_timestamp=5, now_ms=9, epoch=snapshot_id.epoch)
@@ -224,7 +225,7 @@ def written(image: Image, snapshot_id: SnapshotId) -> bytes:
 
 
 def has_news(node: Controller, request: FetchRequest, known_high_watermark: int) -> bool:
-    """True where a Fetch would be answered with something."""
+    """True if a Fetch would get new data."""
     requested = request.topics[0].partitions[0]
     return (
         not node.leads
@@ -235,7 +236,7 @@ def has_news(node: Controller, request: FetchRequest, known_high_watermark: int)
 
 
 def fetched(node: Controller, request: FetchRequest, leader: Location | None) -> FetchResponse:
-    """Answers a Fetch, as KafkaRaftClient.handleFetchRequest."""
+    """Answers a Fetch, as KafkaRaftClient.handleFetchRequest does."""
     requested = request.topics[0].partitions[0]
     partition = fetch.PartitionData(
         partition_index=0,
@@ -254,7 +255,7 @@ def fetched(node: Controller, request: FetchRequest, leader: Location | None) ->
 
 
 def give(node: Controller, requested: fetch.FetchPartition, partition: fetch.PartitionData) -> None:
-    """Records, or where the logs part, or the snapshot to begin with."""
+    """Adds records, the point where the logs diverge, or the snapshot to begin with."""
     offset, epoch = requested.fetch_offset, requested.last_fetched_epoch
     end = node.epoch_end(epoch)
     if node.snapshot is not None and (offset < node.start_offset or end.epoch < 0):
@@ -288,7 +289,7 @@ def piece(node: Controller, request: FetchSnapshotRequest) -> FetchSnapshotRespo
 
 
 def error_of(node: Controller, epoch: int) -> ErrorCode:
-    """KafkaRaftClient.validateLeaderOnlyRequest."""
+    """Returns the error of KafkaRaftClient.validateLeaderOnlyRequest."""
     if epoch < node.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > node.epoch:

@@ -1,9 +1,9 @@
-"""A broker that observes a quorum of three controllers over a network and a disk that fail: observer, log and image are
-a broker's own, the controllers are a model.
+"""A broker that observes a quorum of three controllers over a failing network and disk: observer, log and image are
+real, the controllers are modelled.
 
-What must hold, whatever happens: what the broker was told is committed is what the quorum has committed, and is never
-taken back, not even for a leader that lacks it (KAFKA-12460). And once the network is whole, the broker finds the
-leader, from whichever controller it asks, and has all that is committed (KAFKA-19354).
+Invariants: what the broker believes to be committed is committed by the quorum, and is never removed, not even for a
+leader that lacks it (KAFKA-12460). Once the network works again, the broker finds the leader through any controller,
+and gets all committed records (KAFKA-19354).
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ RULES: Final = SnapshotRules(
     max_record_bytes=1_000, max_interval_ms=60_000, retention_bytes=3_000, retention_ms=600_000
 )
 LOOK_S: Final = 0.05
-"""How often a controller that has no news looks for some."""
+"""Interval at which a controller without news checks for some."""
 
 WHOLE_S: Final = 30
-"""How long the broker may take to have everything, once nothing fails: many times what it needs."""
+"""Time within which the broker must have everything after the last failure: many times what it needs."""
 
 
 class SessionWorkers(InlineWorkers):
-    """The threads of one process: what a dead one has begun is not carried out."""
+    """The threads of one process; work of a dead process is not carried out."""
 
     is_dead = False
 
@@ -61,7 +61,7 @@ class SessionWorkers(InlineWorkers):
 
 
 class Link:
-    """The broker's way to whoever listens at an address: a `Peer` over a network that loses what it likes."""
+    """The broker's connection to the controller at an address: a `Peer` over a network that loses messages."""
 
     def __init__(self, world: ObserverWorld, location: Location) -> None:
         self._world = world
@@ -80,7 +80,7 @@ class Link:
         max_version: int = ANY_VERSION,
         max_dials: int | None = None,
     ) -> R:
-        """As `Peer` does. Raises PeerError."""
+        """Sends a request, as `Peer` does. Raises PeerError."""
         world, dice = self._world, self._world.net_dice
         await asyncio.sleep(dice.choice((0.001, 0.005, 0.05)))
         node = self._node()
@@ -109,7 +109,7 @@ class Link:
 
 
 class Links(dict[Location, Link]):
-    """One for each address, whoever is there."""
+    """The links, one for each address."""
 
     def __init__(self, world: ObserverWorld) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class Links(dict[Location, Link]):
 
 
 class ObserverWorld:
-    """One run, which is its seed."""
+    """A run of the world, which is determined by its seed."""
 
     def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
@@ -130,19 +130,19 @@ class ObserverWorld:
         self.clock = VirtualClock()
         self.quorum = Quorum(self.dice)
         self.bootstrap = self.dice.sample(IDS, self.dice.choice((1, 1, 2, 3)))
-        """The controllers whose addresses the broker's configuration has; they keep them."""
+        """The controllers whose addresses are in the broker's configuration; their addresses don't change."""
         self.cut: set[int] = set()
         self.loss = 0.0
         self.counts: Counter[str] = Counter()
         self.moves = 0
         self.failures: list[KafkaError] = []
         self.highest = 0
-        """The session's high watermark at the last look."""
+        """The session's highest high watermark so far."""
 
     # The broker
 
     def open(self) -> None:
-        """Begins on what the last session left, as `broker.metadata.joining` does."""
+        """Opens the broker on the files of the last session, as `broker.metadata.joining` does."""
         workers = self.workers = SessionWorkers()
         disk, clock = self.disk, self.clock
         self.log = open_metadata_log(FollowedLog, DIRECTORY, disk=disk, clock=clock, worker=workers, config=CONFIG)
@@ -168,7 +168,7 @@ class ObserverWorld:
         self.observing.start()
 
     def restart(self, *, power: bool) -> None:
-        """The process or the machine dies, and is back on what is left."""
+        """Kills the process or the machine, and starts the broker on the remaining files."""
         assert self.observing._task is not None
         self.observing._task.cancel()
         self.workers.is_dead = True
@@ -180,7 +180,7 @@ class ObserverWorld:
     # What must hold
 
     def notified(self, batch: MetadataBatch) -> None:
-        """A listener: what it hears is committed."""
+        """Checks, as a listener, that each batch is committed."""
         committed = self.quorum.committed.get(batch.base_offset)
         assert committed is not None, f"{batch.base_offset} was reported before it was committed, or is another's"
         assert list(batch.records) == list(committed.records), f"offset {batch.base_offset} is another's record"
@@ -202,7 +202,7 @@ class ObserverWorld:
             self.restart(power=False)
 
     def check_image(self) -> None:
-        """The image is the fold of what is committed, as far as it goes."""
+        """Checks that the image is the fold of the committed records, up to its offset."""
         image = self.loader.image
         assert everything(image) == everything(self.quorum.image(image.offset + 1)), "the image is another cluster's"
 
@@ -217,7 +217,7 @@ class ObserverWorld:
         await self.become_whole()
 
     def step(self) -> None:
-        """Something happens."""
+        """Performs a random event."""
         events = IN_TROUBLE if self.quorum.replaced else EVENTS
         name = self.dice.choices([*events], [chance for chance, _ in events.values()])[0]
         events[name][1](self)
@@ -237,7 +237,7 @@ class ObserverWorld:
             self.quorum.elect(self.dice.sample(up, self.dice.randint(MAJORITY, len(up))))
 
     def linger(self) -> None:
-        """Leaders of the past write what nobody will have."""
+        """Lets former leaders append records that will never be committed."""
         for node in self.quorum.nodes.values():
             if node.leads and node is not self.quorum.leader:
                 self.quorum.append(node)
@@ -248,7 +248,7 @@ class ObserverWorld:
         self.snapshots.maintain()
 
     def stop_or_start(self) -> None:
-        """A controller goes, or comes back, at another address perhaps; a majority stays."""
+        """Stops a controller, or starts it, perhaps with another address; a majority always runs."""
         node = self.quorum.nodes[self.dice.choice(IDS)]
         others = [one for one in self.quorum.nodes.values() if one is not node and one.is_up]
         if node.is_up and len(others) >= MAJORITY:
@@ -270,15 +270,15 @@ class ObserverWorld:
         self.restart(power=self.dice.random() < 0.5)
 
     def fail_soon(self) -> None:
-        """The process dies within one of its next calls on a file."""
+        """Kills the process within one of its next calls on a file."""
         self.disk.crash_at = self.disk.calls + self.dice.randint(1, 30)
 
     def back_up(self) -> None:
         self.quorum.back_up()
 
     def lose_disks(self) -> None:
-        """A majority is restored from a backup that lacks what this broker knows to be committed. Not while the broker
-        may die: of what is committed, one that starts knows only its snapshot."""
+        """Restores a majority from a backup that lacks records that this broker knows to be committed. Not while the
+        broker may die, because a broker that starts knows only its snapshot to be committed."""
         if self.quorum.backup_end < self.log.high_watermark and self.disk.crash_at is None:
             self.quorum.restore_backup()
             self.counts["disks lost"] += 1
@@ -287,7 +287,7 @@ class ObserverWorld:
         self.quorum.bring_back()
 
     async def become_whole(self) -> None:
-        """Nothing fails any more: the broker has everything soon."""
+        """Ends all failures, and checks that the broker soon has everything."""
         if self.quorum.replaced:
             self.quorum.bring_back()
         self.cut, self.loss, self.disk.crash_at = set(), 0.0, None
@@ -320,7 +320,7 @@ EVENTS: Final[dict[str, tuple[int, Event]]] = {
     "back up": (3, ObserverWorld.back_up),
     "lose disks": (2, ObserverWorld.lose_disks),
 }
-"""The events, and how often each comes beside the others."""
+"""The events, and their relative frequencies."""
 
 IN_TROUBLE: Final[dict[str, tuple[int, Event]]] = {
     "write": (10, ObserverWorld.write),
@@ -328,11 +328,11 @@ IN_TROUBLE: Final[dict[str, tuple[int, Event]]] = {
     "cut or heal": (3, ObserverWorld.cut_or_heal),
     "find disks": (2, ObserverWorld.find_disks),
 }
-"""While a majority has the disks of a backup."""
+"""The events while a majority has the disks of a backup."""
 
 
 def simulate(seed: int, steps: int) -> ObserverWorld:
-    """Simulates so many steps and the time after them, and returns the world."""
+    """Simulates this number of steps and the time after them, and returns the world."""
     world = ObserverWorld(seed)
     run(lambda: world.live(steps))
     return world

@@ -1,7 +1,7 @@
-"""Brokers that publish one cluster's metadata in ZooKeeper, while sessions end, and each is behind by as much as it is.
+"""Brokers that publish a cluster's metadata in ZooKeeper, while sessions end, and each broker lags in its own way.
 
-The metadata are a list of batches, committed one after the other. A broker fetches what is committed, after a while and
-now and then after a long one; ZooKeeper is a dictionary, which looks at itself after each multi.
+The metadata are a list of batches, committed one after the other. A broker fetches committed batches after a short
+delay, and sometimes after a long one. ZooKeeper is a dictionary, which checks its content after each multi.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from tests.simulation.virtual_time import VirtualClock
 BROKERS = (1, 2, 3)
 BATCHES = 40
 SLOW_S, STALLED_S, PAUSE_S = 0.05, 3.0, 0.4
-"""The usual time of a message, that of one in twenty, and the longest between two changes."""
+"""The usual delay of a message, the delay of one message in twenty, and the longest pause between two changes."""
 
 T = TypeVar("T")
 
 
 class Watched(Ensemble):
-    """An ensemble that knows what a topic does: it comes once, goes once, and no leader epoch goes back."""
+    """An ensemble that checks each topic: it is created once, deleted once, and its leader epochs never go back."""
 
     def __init__(self) -> None:
         super().__init__()
         self.counts: Counter[str] = Counter()
         self.problems: list[str] = []
         self._seen: dict[str, int] = {}
-        """The leader epoch of each topic that has been shown, by its path."""
+        """The leader epoch of each published topic, by path."""
         self._gone: set[str] = set()
 
     def change(self, operations: Sequence[Operation], owner: int = 0) -> None:
@@ -63,7 +63,7 @@ class Watched(Ensemble):
 
 
 class NoTools(Hands):
-    """Nobody writes inputs."""
+    """A replacement for tools: it writes no inputs."""
 
     def __init__(self) -> None:
         pass
@@ -73,7 +73,7 @@ class NoTools(Hands):
 
 
 class SlowSession:
-    """A session whose work takes its time."""
+    """A session whose work takes time."""
 
     def __init__(self, ensemble: Ensemble, number: int, random: Random) -> None:
         self._random = random
@@ -96,7 +96,7 @@ class SlowSession:
 
 
 class Publisher:
-    """One broker: its image, how far that is, and its side of ZooKeeper."""
+    """A broker: its image, how far the image is, and its part in ZooKeeper."""
 
     def __init__(self, world: PublishersWorld, broker_id: int) -> None:
         self._world = world
@@ -120,7 +120,7 @@ class Publisher:
         self.facade.begin()
 
     async def follow(self) -> None:
-        """Fetches what is committed, over and over."""
+        """Fetches committed batches repeatedly."""
         while True:
             sent_ms = self._world.clock.monotonic_ms()
             await self._world.travel()
@@ -132,7 +132,7 @@ class Publisher:
 
 
 class PublishersWorld:
-    """A run of it."""
+    """A run of the world."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -143,12 +143,12 @@ class PublishersWorld:
         self._publishers: list[Publisher] = []
 
     async def travel(self) -> None:
-        """Takes the time of a message."""
+        """Waits for the delay of a message."""
         longest_s = STALLED_S if self.random.random() < 0.05 else SLOW_S
         await asyncio.sleep(self.random.uniform(0, longest_s))
 
     async def run(self) -> None:
-        """Changes the metadata while sessions end, and looks at what is shown in the end."""
+        """Changes the metadata while sessions end, and checks the published znodes at the end."""
         self._publishers = [Publisher(self, broker_id) for broker_id in BROKERS]
         following = [asyncio.create_task(one.follow()) for one in self._publishers]
         for number in range(BATCHES):
@@ -182,7 +182,7 @@ class PublishersWorld:
         return [PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=given.NODE)]
 
     def _end_a_session(self) -> None:
-        """The active broker's, often: another is active then."""
+        """Ends a session, often the active broker's, so that another broker becomes active."""
         active = self.ensemble.nodes.get(znodes.CONTROLLER)
         owners = [
             one for one in self._publishers if active is not None and active.owner == one.session.client.session_id

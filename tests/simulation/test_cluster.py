@@ -1,4 +1,5 @@
-"""A whole cluster under kills, losses of power, cut links and a controller that dies: nothing is lost, all agree.
+"""Runs a whole cluster with kills, power losses, cut links and a controller that dies: no record is lost, and all
+replicas agree.
 
 A failing run is its seed: `make simulate SEEDS=17 WORLDS=cluster`.
 """
@@ -13,7 +14,7 @@ from tests.simulation.cluster.strikes import KINDS
 from tests.simulation.cluster.world import run_cluster
 
 SEEDS = range(20)
-"""Some seven seconds; thousands are for `make simulate WORLDS=cluster`."""
+"""Seeds for about seven seconds; `make simulate WORLDS=cluster` runs thousands."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)

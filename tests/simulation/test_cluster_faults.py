@@ -1,7 +1,7 @@
-"""The twenty acceptance tests of replication, each by its number: a fault that others had is planted, and is found.
+"""The twenty acceptance tests of replication, by number: a fault of another system is planted, and is detected.
 
-Without the fault the same courses of the world `cluster` break nothing: as a world of seeds, `cluster_faults`.
-docs/simulation.md says what each is about.
+Without the fault the same courses of the world `cluster` violate nothing: as a world of seeds, `cluster_faults`.
+docs/simulation.md describes each.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ELSEWHERE = (
     Planted(20, test_metadata.committed_before_it_is_on_the_device, metadata, 0, 40),
     Planted(20, test_metadata.what_was_not_written_is_kept, metadata, 0, 40),
 )
-"""Faults in what the world `cluster` has no part in, or too seldom: 20 are KAFKA-10533 and KAFKA-17608."""
+"""Faults in code that the world `cluster` doesn't use, or too rarely: 20 are KAFKA-10533 and KAFKA-17608."""
 
 COURSES = {planted.world.course: planted.world for planted in PLANTED if isinstance(planted.world, ClusterCourse)}
 

@@ -1,4 +1,5 @@
-"""Share groups over a cluster whose brokers die, move and come back: nothing is lost, nothing comes again that is done.
+"""Runs share groups on a cluster whose brokers die, move and come back: no record is lost, and no completed record is
+delivered again.
 
 A failing run is its seed: `make simulate SEEDS=17 WORLDS=cluster_shares`.
 """
@@ -50,7 +51,7 @@ OPTIONS = {
 
 
 class ShareWorld(ClusterWorld):
-    """Producers with acks=all, and a group whose members accept, release, reject and forget."""
+    """Producers with acks=all, and a group whose members accept, release, reject and forget records."""
 
     def __init__(self, loop: ClusterLoop) -> None:
         super().__init__(loop, OPTIONS)
@@ -73,7 +74,7 @@ class ShareWorld(ClusterWorld):
             member.start()
 
     async def _rests(self) -> bool:
-        """True once the replicas are whole, and all records were delivered: members accept what they get by now."""
+        """True once the replicas are complete and all records were delivered; by now members accept every record."""
         for member in self.members:
             member.accepts_all = True
         deadline_s = self.loop.time() + DRAIN_S
@@ -119,7 +120,7 @@ def test_records_are_delivered_and_acknowledged() -> None:
 
 
 def write_nothing(patch: pytest.MonkeyPatch) -> None:
-    """A leader takes the state of its share partitions for written."""
+    """A fault: a leader believes that the state of its share partitions is written."""
 
     submit = CoordinatorPersister.submit
 
@@ -134,7 +135,7 @@ def write_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def begin_at_the_end(patch: pytest.MonkeyPatch) -> None:
-    """A group forgets what came before it was loaded."""
+    """A fault: a group forgets all records from before it was loaded."""
     patch.setattr(Hosted, "_initial_offset", lambda hosted: hosted.partition.high_watermark)
 
 

@@ -1,4 +1,5 @@
-"""Transactions over a cluster whose brokers die, are cut off and come back: exactly once, wherever coordinators are.
+"""Runs transactions on a cluster whose brokers die, are cut off and come back: exactly once, with the coordinators on
+any broker.
 
 A failing run is its seed: `make simulate SEEDS=17 WORLDS=cluster_transactions`.
 """
@@ -42,7 +43,8 @@ OPTIONS = {
 
 
 class TransactionWorld(ClusterWorld):
-    """Producers of both protocols, one of them with a twin, and consumers of both isolation levels."""
+    """Producers of both protocols, one of them with a second process of the same id, and consumers of both isolation
+    levels."""
 
     def __init__(self, loop: ClusterLoop) -> None:
         super().__init__(loop, OPTIONS)
@@ -73,7 +75,7 @@ class TransactionWorld(ClusterWorld):
             self._reading.append(consumer.spawn(consumer.run()))
 
     async def live(self) -> None:
-        """Everything happens, and comes to its end."""
+        """Runs all clients and failures to their end."""
         self.controller.start()
         for node in self.brokers.values():
             node.start()
@@ -91,7 +93,7 @@ class TransactionWorld(ClusterWorld):
             self.history.breach(Breach.STUCK, self._state())
 
     async def _finish(self) -> None:
-        """Nothing goes wrong any more, and producers end what they have begun."""
+        """Ends all failures, and lets producers end their transactions."""
         self.network.is_calm = True
         self.network.heal()
         for node in self.brokers.values():
@@ -109,7 +111,7 @@ class TransactionWorld(ClusterWorld):
             reading.cancel()
 
     async def settle(self) -> None:
-        """Reads all that is there at last, and looks for what hangs."""
+        """Reads all remaining records, and looks for transactions that hang."""
         reader = ClusterConsumer(self, History(), "at last", committed=True, loss=0)
         self.transactions.final = await reader.spawn(reader.read_all())
         for partitions in self.replicas.values():
@@ -137,7 +139,7 @@ def test_no_anomaly_whoever_dies(seed: int) -> None:
 
 
 def send_no_markers(patch: pytest.MonkeyPatch) -> None:
-    """A coordinator takes its markers for written elsewhere without sending them."""
+    """A fault: a coordinator believes that its markers for other brokers are written, without sending them."""
 
     submit = Anywhere.submit
 
@@ -152,7 +154,7 @@ def send_no_markers(patch: pytest.MonkeyPatch) -> None:
 
 
 def ask_no_coordinator(patch: pytest.MonkeyPatch) -> None:
-    """A leader takes partitions for added that it should have asked another coordinator for."""
+    """A fault: a leader believes that partitions were added, without asking another broker's coordinator."""
 
     async def add(*_: object) -> Errors:
         return {}
@@ -167,6 +169,6 @@ def test_a_planted_fault_is_found(plant: Callable[[pytest.MonkeyPatch], None], m
 
 
 def shows(world: TransactionWorld) -> bool:
-    """True where a partition waits for a transaction for ever, and its records are lost."""
+    """True if a partition waits for a transaction forever, and its records are lost."""
     is_stuck = any(breach.breach is Breach.STUCK for breach in world.history.breaches)
     return is_stuck and Kind.LOST_WRITE in {anomaly.kind for anomaly in world.transactions.anomalies()}

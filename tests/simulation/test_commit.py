@@ -1,4 +1,4 @@
-"""Followers that lag as they like: nobody sees, and nobody is told of, what is not committed.
+"""Runs a broker whose followers lag: no client sees uncommitted records, or gets an answer that depends on them.
 
 A failing run is its seed: `pytest tests/simulation/test_commit.py -k "seed and 17"`.
 """
@@ -28,7 +28,7 @@ ROUNDS = 12
 
 
 async def simulate(seed: int) -> Lag:
-    """One run, of all clients at once."""
+    """Runs all clients at once."""
     world, lag = await lagging_world(seed)
     clients = Clients(world, lag)
     following = asyncio.ensure_future(lag.run())

@@ -1,4 +1,5 @@
-"""A controller never elects cleanly who lacks a committed record, whatever happens to its brokers.
+"""Tests that a controller never cleanly elects a replica that lacks a committed record, whatever happens to its
+brokers.
 
 A failing run is its seed: `python -m tests.simulation 17 deciding`.
 """

@@ -1,4 +1,4 @@
-"""Replicas of one partition under elections, crashes, losses of power and lost answers, from a seed.
+"""Runs replicas of one partition with elections, crashes, power losses and lost answers, from a seed.
 
 A failing run is its seed: `make simulate SEEDS=17 WORLDS=follow`.
 """
@@ -20,9 +20,9 @@ from tests.simulation.follow_world import FollowWorld
 
 STEPS = 300
 SEEDS = range(60)
-"""Some ten seconds; thousands are for `make simulate WORLDS=follow`."""
+"""Seeds for about ten seconds; `make simulate WORLDS=follow` runs thousands."""
 TRIES = range(60)
-"""Seeds within which a planted fault shows."""
+"""Seeds among which a planted fault is detected."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -74,7 +74,7 @@ def test_a_high_watermark_beyond_the_log_is_noticed(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.source_only
 def test_a_diverging_answer_that_is_appended_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """KAFKA-13141."""
+    """The fault of KAFKA-13141."""
     original = fetcher.Fetcher._partition_fetched
 
     def ignore_divergence(self, key, data, now_ms):  # type: ignore[no-untyped-def]

@@ -1,4 +1,5 @@
-"""Classic groups whose members join, die, stall, lie and come back: what must hold does, after every step."""
+"""Runs classic groups whose members join, die, stall, send wrong data and come back: the invariants hold after every
+step."""
 
 from __future__ import annotations
 
@@ -52,19 +53,19 @@ def check_group(coordinator: Coordinator) -> None:
 
 
 def check_owners(members: list[Member]) -> None:
-    """At one generation, a partition has at most one owner among the living."""
+    """Checks that in one generation a partition has at most one owner among the live members."""
     owners = Counter((m.generation, p) for m in members if m.phase is Phase.STABLE for p in m.owned)
     assert all(count == 1 for count in owners.values())
 
 
 def check_offsets(coordinator: Coordinator) -> None:
-    """No acknowledged commit is lost."""
+    """Checks that no acknowledged commit is lost."""
     stored = coordinator.positions(range(PARTITIONS))
     assert all(stored[partition] == offset for partition, offset in coordinator.committed.items())
 
 
 def check_fold(coordinator: Coordinator) -> None:
-    """Whoever loads the log has the group as it was last written."""
+    """Checks that a coordinator that loads the log gets the group as it was last written."""
     group = group_of(coordinator)
     if group is None or group.state not in (STABLE, EMPTY):
         return
@@ -103,8 +104,9 @@ def step(random: Random, coordinator: Coordinator, members: list[Member]) -> Non
 
 
 def settle(coordinator: Coordinator, members: list[Member]) -> None:
-    """No more faults: everyone is there and does its part. Who is fenced even so comes back as a new process: another
-    coordinator does not know of the last one that took its instance id in a rebalance, as that is in no record."""
+    """Runs without failures until every member has its part. A member that is fenced anyway comes back as a new
+    process: a new coordinator doesn't know the last owner of an instance id in a rebalance, because no record has
+    it."""
     coordinator.append_fails = lambda: False
     for member in members:
         member.next_ms = 0

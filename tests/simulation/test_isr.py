@@ -1,4 +1,4 @@
-"""A leader's in-sync replicas under brokers that die, requests that are lost and metadata that is late.
+"""Runs a leader's ISR with brokers that die, lost requests and late metadata.
 
 A failing run is its seed: `pytest tests/simulation/test_isr.py -k "seed and 17"`.
 """
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.source_only  # its replicas have models of logs
 
 SEEDS = range(20)
 MANY_SEEDS = range(100)
-"""A broker that is taken for its former self does harm in one run of twenty."""
+"""Many seeds, because a broker that is taken for its former process does harm in one run of twenty."""
 ROUNDS = 25
 
 

@@ -1,4 +1,5 @@
-"""A log lives through anything: what was flushed survives, what survives is what was written, readers are unharmed.
+"""Runs a log with any failures: flushed records survive, surviving records are those that were written, and readers are
+unaffected.
 
 A failing run is its seed: `make simulate SEEDS=17`.
 """
@@ -11,7 +12,7 @@ from tests.simulation.log_world import LogWorld
 
 STEPS = 120
 SEEDS = range(200)
-"""Some ten seconds; ten thousand are for `make simulate SEEDS=0-9999`."""
+"""Seeds for about ten seconds; `make simulate SEEDS=0-9999` runs ten thousand."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)

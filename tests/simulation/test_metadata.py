@@ -1,4 +1,5 @@
-"""A node's metadata lives through anything: what was seen or answered survives, and what survives is the log's fold.
+"""Runs a node's metadata with any failures: records that were seen or answered survive, and the state is the fold of
+the log.
 
 A failing run is its seed: `python -m tests.simulation 17 metadata`.
 """
@@ -46,7 +47,7 @@ def is_detected() -> bool:
 
 
 def committed_before_it_is_on_the_device(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-10533: a leader counts itself before it has flushed."""
+    """The fault of KAFKA-10533: a leader counts itself before it has flushed."""
     append = LedLog._append
 
     def too_early(self: LedLog, *arguments: object) -> int:
@@ -58,7 +59,7 @@ def committed_before_it_is_on_the_device(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_was_not_written_is_kept(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-17608: a controller whose write failed decides on a state that nobody else will ever see."""
+    """The fault of KAFKA-17608: a controller whose write failed decides on a state that no other node will ever see."""
     patch.setattr(ClusterMachine, "restore", lambda self: None)
 
 

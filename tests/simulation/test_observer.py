@@ -1,4 +1,4 @@
-"""A broker under a quorum of several controllers keeps what it was told is committed, and finds each next leader.
+"""Runs a broker with a quorum of several controllers: it keeps all committed records, and finds each new leader.
 
 A failing run is its seed: `python -m tests.simulation 17 observer`.
 """
@@ -34,7 +34,7 @@ def test_everything_that_may_happen_happens() -> None:
 
 
 def what_is_committed_is_truncated(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-12460: a leader's word counts for more than the high watermark."""
+    """The fault of KAFKA-12460: the leader's answer takes precedence over the high watermark."""
 
     def at_any_offset(self: Observer, diverging: EpochEndOffset, high_watermark: int | None) -> Step:
         return Truncate(diverging.epoch, diverging.end_offset)
@@ -48,7 +48,8 @@ def what_is_committed_is_truncated(patch: pytest.MonkeyPatch) -> None:
 
 
 def who_knows_the_leader_already_goes_on_asking_others(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-19354: who is suspected stays so, though a controller of the configuration says that it leads still."""
+    """The fault of KAFKA-19354: a suspected leader stays suspected, although another controller confirms that it still
+    leads."""
     names_leader = Leadership.names_leader
 
     def unmoved(self: Leadership, leader_id: int, epoch: int) -> str | None:
@@ -68,12 +69,12 @@ def who_knows_the_leader_already_goes_on_asking_others(patch: pytest.MonkeyPatch
 
 
 def a_leader_that_is_silent_is_waited_for(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-17030 of an observer: nobody else is asked."""
+    """The fault of KAFKA-17030 in an observer: it asks no other controller."""
     patch.setattr(Leadership, "suspect", lambda self: None)
 
 
 def records_are_applied_as_they_come(patch: pytest.MonkeyPatch) -> None:
-    """Whatever a leader has written counts as committed."""
+    """A fault: every record that a leader has written counts as committed."""
     advance = FollowedLog.advance
     patch.setattr(FollowedLog, "advance", lambda self, high_watermark: advance(self, self.end_offset))
 

@@ -1,4 +1,5 @@
-"""Brokers that show one cluster in ZooKeeper, from a seed: who takes over removes nothing that it has not heard of yet.
+"""Runs brokers that publish one cluster in ZooKeeper, from a seed: a new active broker removes nothing that its image
+doesn't have yet.
 
 A failing run is its seed: `make simulate SEEDS=17 WORLDS=publishers`.
 """
@@ -15,7 +16,7 @@ from tests.simulation.publishers_world import PublishersWorld
 
 SEEDS = range(10)
 TRIES = range(40)
-"""Seeds within which a planted fault shows."""
+"""Seeds among which a planted fault is detected."""
 
 
 def run(seed: int) -> Counter[str]:

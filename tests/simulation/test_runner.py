@@ -1,4 +1,4 @@
-"""The runner of simulations: what it makes of its arguments, and what it says of what failed."""
+"""Tests the runner of simulations: its arguments, and its report of failures."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_without_a_failure_the_exit_code_is_0(capsys: pytest.CaptureFixture[str]
 
 
 async def leave_behind(error: BaseException) -> None:
-    """Ends a task by an error at which nothing looks."""
+    """Ends a task by an error that no code retrieves."""
 
     async def fail() -> None:
         raise error

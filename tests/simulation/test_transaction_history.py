@@ -1,4 +1,4 @@
-"""The checker by itself: histories written by hand, each with one anomaly or with none."""
+"""Tests the checker itself, with hand-written histories, each with one anomaly or none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ ASKED_MS = 1_000
 
 
 def history() -> History:
-    """One transaction of two records is committed, one aborted; one reader has seen what it should."""
+    """Returns a history in which one transaction of two records is committed, one is aborted, and one reader has read
+    correctly."""
     made = History()
     made.transactions = [
         transaction("committed", Outcome.COMMITTED, Write(0, "a"), Write(1, "b"), Write(0, "c")),

@@ -1,4 +1,5 @@
-"""Producers that crash, stall, are fenced and retry, on a broker that is killed at any step: nothing is ever wrong.
+"""Runs producers that crash, stall, are fenced and retry, on a broker that is killed at any step: there is never an
+anomaly.
 
 A failing run is its seed: `pytest tests/simulation/test_transactions.py -k "seed and 17"`.
 """
@@ -42,7 +43,7 @@ OPTIONS = {
 
 
 async def simulate(seed: int, kills: int = KILLS, *, settle: bool = True) -> History:
-    """One run, until all is over and every transaction settled, unless something is broken on purpose."""
+    """Runs the world until all transactions have ended, unless a fault is planted."""
     dice = Random(seed)
     world, history = BrokerWorld(dice, OPTIONS), History()
     await world.start()
@@ -83,7 +84,7 @@ async def kill_now_and_then(world: BrokerWorld, kills: int) -> None:
 
 
 def check_nothing_hangs(world: BrokerWorld) -> None:
-    """No transaction is open, neither to its coordinator nor in a log."""
+    """Checks that no transaction is open, neither at its coordinator nor in a log."""
     broker = world.server.broker
     assert {transaction.state.text for transaction in broker.transactions.all()} <= {
         "Empty",
@@ -107,7 +108,7 @@ def test_no_anomaly_whatever_is_killed(seed: int) -> None:
 
 
 def lose_writes(patch: pytest.MonkeyPatch) -> None:
-    """Every tenth append of a client is acknowledged, and not made."""
+    """A fault: every tenth append of a client is acknowledged, but not made."""
     append, calls = Partition.append, count(1)
 
     def forgetful(
@@ -122,24 +123,24 @@ def lose_writes(patch: pytest.MonkeyPatch) -> None:
 
 
 def take_duplicates(patch: pytest.MonkeyPatch) -> None:
-    """Nobody looks at sequence numbers."""
+    """A fault: sequence numbers are not checked."""
     patch.setattr(ProducerEntry, "find_duplicate", lambda *_: None)
     patch.setattr(ProducerEntry, "_check_sequence", lambda *_: None)
 
 
 def hide_aborts(patch: pytest.MonkeyPatch) -> None:
-    """A fetch does not say what was aborted."""
+    """A fault: fetches don't return the aborted transactions."""
     patch.setattr(Replica, "aborted_in", lambda *_: [])
 
 
 def forget_stability(patch: pytest.MonkeyPatch) -> None:
-    """Consumers read beyond the last stable offset."""
+    """A fault: consumers read beyond the last stable offset."""
     update_snapshot = Replica.update_snapshot
     patch.setattr(Replica, "update_snapshot", lambda self, into, _: update_snapshot(self, into, READ_UNCOMMITTED))
 
 
 def go_back(patch: pytest.MonkeyPatch) -> None:
-    """A consumer forgets now and then how far it was."""
+    """A fault: a consumer sometimes forgets its position."""
     poll, calls = SimulatedConsumer.poll, count(1)
 
     async def forgetful(self: SimulatedConsumer, partition: int) -> list[Seen]:
@@ -151,7 +152,7 @@ def go_back(patch: pytest.MonkeyPatch) -> None:
 
 
 def skip_batches(patch: pytest.MonkeyPatch) -> None:
-    """A fetch begins later than it was asked to."""
+    """A fault: a fetch begins later than requested."""
     read, calls = Replica.read, count(1)
 
     def hasty(

@@ -1,4 +1,4 @@
-"""Transactional producers that retry, stall, crash and are fenced, and consumers, as stock clients behave."""
+"""Transactional producers that retry, stall, crash and are fenced, and consumers; both behave like real clients."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ RETRIABLE = frozenset(
 
 
 class Crashed(Exception):
-    """The client's process is gone, in the middle of what it did."""
+    """The process of the client has ended in the middle of its work."""
 
 
 class Failed(Exception):
-    """The transaction cannot go on."""
+    """The transaction can't continue."""
 
 
 class SimulatedProducer:
-    """One process after the other, with the same transactional id. The world is a BrokerWorld; a class for a cluster
+    """A sequence of processes with the same transactional id. The world is a BrokerWorld; a class for a cluster
     replaces the client."""
 
     def __init__(self, world: Any, history: History, name: str, *, v2: bool) -> None:
@@ -64,7 +64,7 @@ class SimulatedProducer:
         self.count = 0
 
     async def run(self, transactions: int) -> None:
-        """So many transactions, however they end."""
+        """Runs this number of transactions, whatever their outcomes."""
         await self.start()
         for _ in range(transactions):
             try:
@@ -74,7 +74,7 @@ class SimulatedProducer:
                 await self.start()
 
     async def start(self) -> None:
-        """InitProducerId, until it is answered."""
+        """Sends InitProducerId until it is answered."""
         await self._retried(lambda: self.client.find(self.name, 1))
 
         async def init() -> ErrorCode:
@@ -118,7 +118,7 @@ class SimulatedProducer:
         return code
 
     async def _end(self, transaction: Transaction, *, committed: bool) -> None:
-        """Ends the transaction, again until an answer arrives."""
+        """Ends the transaction; retries until an answer arrives."""
         attempts = 0
 
         async def end() -> ErrorCode:
@@ -165,7 +165,7 @@ class SimulatedProducer:
             await asyncio.sleep(RETRY_S)
 
     async def _retried(self, ask: Callable[[], Awaitable[A]]) -> A:
-        """Returns the answer of the life of the broker that gives one."""
+        """Returns the answer of the first process of the broker that gives one."""
         while True:
             try:
                 return await ask()
@@ -174,7 +174,7 @@ class SimulatedProducer:
 
 
 class SimulatedConsumer:
-    """Reads all partitions from their start, all the time."""
+    """Reads all partitions repeatedly from their start."""
 
     def __init__(self, world: Any, history: History, name: str, *, committed: bool) -> None:
         self.world = world
@@ -193,7 +193,7 @@ class SimulatedConsumer:
             await asyncio.sleep(self.world.dice.uniform(0, 0.2))
 
     async def poll(self, partition: int) -> list[Seen]:
-        """Returns the records of the next fetch; an error is an empty answer, and comes right by itself."""
+        """Returns the records of the next fetch; an error counts as an empty answer, because it is transient."""
         data = await self.client.fetch(
             partition, offset=self.positions[partition], committed=self.reader.committed, max_wait_ms=50
         )
@@ -206,7 +206,7 @@ class SimulatedConsumer:
 
 
 async def read_to_the_end(world: BrokerWorld, *, committed: bool) -> list[Seen]:
-    """Everything that such a consumer finds."""
+    """Returns all records that such a consumer reads."""
     consumer = SimulatedConsumer(world, History(), "at last", committed=committed)
     consumer.client = TransactionalClient(SimulatedConnection(world))
     reads: list[Seen] = []

@@ -1,4 +1,4 @@
-"""The history of clients: what they did and saw, searched for the anomalies that Jepsen knows of Kafka.
+"""The history of clients: their actions and reads, searched for the anomalies that Jepsen defines for Kafka.
 
 Each value is written once, by one transaction. Source: Jepsen's workload for Kafka and its definitions of lost writes,
 duplicates, aborted reads (G1a), intermediate reads (G1b), non-monotonic polls and poll skips.
@@ -24,14 +24,14 @@ class Outcome(Enum):
 
 
 class Write(NamedTuple):
-    """One transaction's value in a partition."""
+    """The value that a transaction wrote to a partition."""
 
     partition: int
     value: str
 
 
 class Transaction:
-    """One transaction of a producer."""
+    """A transaction of a producer."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class Transaction:
 
 
 class Seen(NamedTuple):
-    """A record that a consumer was handed."""
+    """A record that a consumer has read."""
 
     partition: int
     offset: int
@@ -73,16 +73,16 @@ class Anomaly(NamedTuple):
 
 
 class History:
-    """All transactions, all readers, and what is in the log when all is over."""
+    """All transactions, all readers, and the final content of the log."""
 
     def __init__(self) -> None:
         self.transactions: list[Transaction] = []
         self.readers: list[Reader] = []
         self.final: list[Seen] = []
-        """The reads of a last read-committed consumer, from the start of every partition to its end."""
+        """The reads of a final read-committed consumer, from the start of every partition to its end."""
 
     def anomalies(self) -> list[Anomaly]:
-        """Everything that must not be."""
+        """Returns all anomalies."""
         return [
             *self._lost(),
             *self._duplicates(),
@@ -124,7 +124,7 @@ class History:
                 yield Anomaly(Kind.G1A, f"{seen} was aborted")
 
     def _intermediate_reads(self) -> Iterator[Anomaly]:
-        """Yields values read before their transaction's commit was requested, and parts of transactions."""
+        """Yields values that were read before their transaction's commit was requested, and incomplete transactions."""
         asked_ms = {
             write.value: transaction.commit_asked_ms
             for transaction in self.transactions

@@ -1,4 +1,4 @@
-"""An event loop whose time passes only when nothing else is left to do: a minute of waiting costs nothing."""
+"""An event loop whose time passes only when nothing else is left to do: a minute of waiting takes no time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ START_MS = 1_700_000_000_000
 
 
 class _Selector(selectors.SelectSelector):
-    """There are no sockets; who waits for one lets time pass."""
+    """A selector without sockets: waiting advances the time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,14 +29,14 @@ class _Selector(selectors.SelectSelector):
 
 
 def unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Passes over a crash that was planted: it ends each task of the process that comes to the disk afterwards, and no
-    process is left that could look at their results. Other errors that were left unhandled are logged."""
+    """Ignores a planted crash, which ends each task of the process that later uses the disk; no code is left to
+    retrieve these errors. Logs all other unhandled errors."""
     if not isinstance(context.get("exception"), Crash):
         loop.default_exception_handler(context)
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Deterministic, as far as what runs on it is."""
+    """A loop that is deterministic, as far as the code on it is."""
 
     def __init__(self) -> None:
         self._virtual = _Selector()
@@ -47,12 +47,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._virtual.passed_s
 
     async def sock_accept(self, sock: socket.socket) -> Any:
-        """Connections are simulated, too: nobody comes by a real socket."""
+        """Waits forever: connections are simulated, and none arrives over a real socket."""
         sock.close()
         return await self.create_future()
 
     def remove_reader(self, fd: Any) -> bool:
-        """Nobody reads."""
+        """Does nothing, because there are no readers."""
         return False
 
 
@@ -63,7 +63,7 @@ def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 class VirtualClock:
-    """`broker.clock.Clock` of such a loop."""
+    """The `broker.clock.Clock` of such a loop."""
 
     def now_ms(self) -> int:
         return START_MS + self.monotonic_ms()
@@ -82,7 +82,7 @@ class VirtualClock:
 
 
 class InlineWorkers:
-    """`broker.workers.Workers` without threads: work is done a turn of the loop later."""
+    """`broker.workers.Workers` without threads: work is done one turn of the loop later."""
 
     def run(self, work: Callable[[], None], then: Callable[[BaseException | None], None]) -> None:
         def do() -> None:
@@ -100,4 +100,4 @@ class InlineWorkers:
         return work()
 
     def close(self) -> None:
-        """Nothing is ever under way."""
+        """Does nothing, because no work is ever in progress."""

@@ -1,4 +1,4 @@
-"""Compacted logs: written to by key, cleaned, and read back as key → value."""
+"""Compacted logs: written by key, cleaned, and read back as key → value."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def put(
     sequence: int = 0,
     transactional: bool = False,
 ) -> int:
-    """One batch of keys and values (None is a tombstone); its first offset."""
+    """Appends a batch of keys and values (None is a tombstone); returns its first offset."""
     idempotent = pid != NO_PRODUCER_ID
     records = [Record(0, timestamp, key.encode(), None if value is None else value.encode()) for key, value in pairs]
     data = build(
@@ -50,7 +50,7 @@ def put(
 def run_cleaner(
     log: Log, now_ms: int = NOW_MS, *, map_bytes: int = MAP_BYTES, load_factor: float = 0.9
 ) -> Cleaned | None:
-    """Clean the log if there is anything to clean, as the broker's cleaner does."""
+    """Cleans the log if any of it can be cleaned, as the broker's cleaner does."""
     dirty = dirty_part(log, now_ms)
     if dirty is None or not dirty.is_due:
         return None
@@ -66,7 +66,7 @@ def run_cleaner(
 
 
 def latest(log: Log) -> dict[str, str | None]:
-    """Returns the latest values that a reader from the start sees."""
+    """Returns the latest value of each key that a reader sees from the start on."""
     values: dict[str, str | None] = {}
     for record in read_all(log):
         key = (record.key or b"").decode()
@@ -78,7 +78,7 @@ def latest(log: Log) -> dict[str, str | None]:
 
 
 def pairs(log: Log) -> list[tuple[int, str, str | None]]:
-    """(offset, key, value) of every record."""
+    """Returns (offset, key, value) of every record."""
     return [
         (record.offset, (record.key or b"").decode(), None if record.value is None else record.value.decode())
         for record in read_all(log)

@@ -1,4 +1,4 @@
-"""Log managers to try things on."""
+"""Log managers for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of producers, and what the log does with them."""
+"""Batches of producers, and their append."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def append(
     marker: EndMarker | None = None,
     origin: Origin = Origin.CLIENT,
 ) -> CompletedTxn | None:
-    """Appends a batch that is no duplicate, as the log does."""
+    """Appends a batch that is not a duplicate, as the log does."""
     assert state.check(header, origin, marker=marker) is None
     completed = state.update(header, offset, header.max_timestamp, marker)
     if completed is not None:

@@ -1,4 +1,4 @@
-"""Offset checkpoints, the clean-shutdown marker and partition.metadata."""
+"""Tests offset checkpoints, the clean-shutdown marker and partition.metadata."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_no_file_and_an_empty_file_have_no_offsets(path: Path) -> None:
 
 
 class Hasty(OsDisk):
-    """Does not wait for the device, for tests with many rounds."""
+    """A disk that doesn't wait for the device, for tests with many rounds."""
 
     def fsync(self, handle: int) -> None: ...
 

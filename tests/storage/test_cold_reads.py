@@ -1,4 +1,4 @@
-"""Reads of what is not in memory are found out before they are made."""
+"""Tests that reads of data that isn't in memory are detected before they are made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE = 4096
 
 
 class SlowDisk(OsDisk):
-    """Nothing is in memory until it was read ahead."""
+    """A disk whose data is in memory only after it was read ahead."""
 
     __slots__ = ("ahead", "checked")
 

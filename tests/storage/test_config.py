@@ -1,4 +1,5 @@
-"""LogConfig: what topics may have. That every option is Kafka's own is tested with the broker's options."""
+"""Tests LogConfig: the options that topics may have. The tests of the broker's options check that each option is
+Kafka's own."""
 
 from __future__ import annotations
 

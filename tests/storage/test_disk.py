@@ -1,4 +1,4 @@
-"""The operating system's files, as storage uses them."""
+"""Tests the operating system's files, as storage uses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The leader epochs of a log (Kafka's LeaderEpochFileCacheTest has the rules)."""
+"""Tests the leader epochs of a log, as Kafka's LeaderEpochFileCacheTest does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Disks that fill up or fail: nothing acknowledged is lost, and the log either goes on or its directory is given up."""
+"""Tests disks that fill up or fail: no acknowledged record is lost, and either the log continues or its directory goes
+offline."""
 
 from __future__ import annotations
 

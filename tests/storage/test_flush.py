@@ -1,4 +1,4 @@
-"""Flushing: what it promises, and that it may run in a thread beside everything else."""
+"""Tests flushes: their guarantees, and that they may run in a thread beside other work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.storage.writing import NOW_MS, append, base_offsets, batch, config, o
 
 
 class CountingDisk(OsDisk):
-    """A disk that knows which files were synced."""
+    """A disk that records which files were synced."""
 
     __slots__ = ("during_sync", "paths", "synced")
 
@@ -151,7 +151,7 @@ def test_flushes_in_a_thread_disturb_nothing(tmp_path: Path) -> None:
 
 
 def test_a_flush_of_a_log_that_is_deleted_meanwhile_is_no_failure_of_its_directory(log: Log) -> None:
-    """The folder is renamed on the event loop, while a worker thread has its path in hand."""
+    """The event loop renames the folder while a worker thread uses its path."""
     write(log, "a")
     log.is_doomed = True
     os.rename(log.directory, f"{log.directory}.gone-delete")
@@ -232,7 +232,8 @@ def test_an_epoch_that_was_cut_off_leaves_its_file_when_the_log_is_closed(log: L
 def test_an_empty_log_is_closed_without_waiting_after_an_unclean_stop_too(
     tmp_path: Path, log: Log, disk: CountingDisk
 ) -> None:
-    """Ten thousand partitions of a broker that was killed once: three files of each were a minute of its next stop."""
+    """Without this, ten thousand partitions of a broker that was once killed would need three syncs each at its next
+    stop, a minute in total."""
     again = open_log(tmp_path / "orders-0", config(segment_bytes=1000), disk=disk, clean=False)
     again.assign_leader_epoch(3, 0)
     again.flush(NOW_MS)

@@ -1,4 +1,4 @@
-"""`replication-offset-checkpoint`: what is known to be committed, over starts and stops."""
+"""Tests `replication-offset-checkpoint`: the high watermarks over starts and stops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def filled(logs: Logs) -> Log:
-    """Returns a log with two records, of which nothing is committed."""
+    """Returns a log with two records, none of which is committed."""
     create(logs, 0, "a", "b")
     log = logs.get(place(0))
     assert log is not None

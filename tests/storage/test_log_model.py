@@ -1,4 +1,4 @@
-"""A log against the simplest thing that it could be: a list of records."""
+"""Compares a log with a simple model: a list of records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CODECS = st.sampled_from([Compression.NONE, Compression.NONE, Compression.GZIP])
 
 
 class Expected(NamedTuple):
-    """A record as the model has it."""
+    """A record in the model."""
 
     offset: int
     timestamp: int
@@ -31,7 +31,7 @@ class Expected(NamedTuple):
 
 
 class LogAgainstAList(RuleBasedStateMachine):
-    """Everything that may be done to a log, in any order, with restarts and kills in between."""
+    """Performs all operations of a log, in any order, with restarts and kills in between."""
 
     def __init__(self) -> None:
         super().__init__()

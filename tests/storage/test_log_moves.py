@@ -1,4 +1,4 @@
-"""Logs on their way to another directory."""
+"""Tests logs that are being moved to another directory."""
 
 from __future__ import annotations
 

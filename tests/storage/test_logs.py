@@ -1,4 +1,4 @@
-"""The log manager: several directories, and the logs' way through starts, stops, deletion and moves."""
+"""Tests the log manager: several directories, and logs through starts, stops, deletions and moves."""
 
 from __future__ import annotations
 

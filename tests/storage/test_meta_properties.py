@@ -1,4 +1,4 @@
-"""meta.properties."""
+"""Tests meta.properties."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
 
 
 def test_no_damaged_byte_makes_it_another_directory_s(tmp_path: Path) -> None:
-    """Each byte: the file is refused, or one of its three values has another character."""
+    """Changes each byte: the file is rejected, or one of its three values has another character."""
     written = MetaProperties("4L6g3nShT-eMCtK--X86sw", 3, DIRECTORY_ID)
     write_meta_properties(DISK, str(tmp_path), written)
     path = tmp_path / META_PROPERTIES

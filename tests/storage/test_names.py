@@ -1,4 +1,4 @@
-"""Names of files and folders."""
+"""Tests the names of files and folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and mappings that stay open between uses, and whose they are."""
+"""Tests the files and mappings that stay open between uses, and their owners."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.storage.writing import config, open_log, read_all, values, write
 
 
 def fill(log: Log) -> list[str]:
-    """Appends records, each in a segment of its own."""
+    """Appends records, each in a separate segment."""
     written = [f"{n:0400d}" for n in range(10)]
     for value in written:
         write(log, value)

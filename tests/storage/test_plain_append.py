@@ -1,4 +1,5 @@
-"""The short cut of appends does what the general way does: the same files, offsets and producers, or nothing at all."""
+"""Tests that the short cut of appends gives the same files, offsets and producers as the general way, or changes
+nothing."""
 
 from __future__ import annotations
 
@@ -135,7 +136,8 @@ def test_a_coordinators_records_take_it_into_a_compacted_log(
 
 @st.composite
 def a_leaders_answers(draw: st.DrawFn) -> list[tuple[int, bytearray]]:
-    """Batches with offsets and epochs, alone or several at once, each with the epoch that is asked in."""
+    """Returns a leader's batches with offsets and epochs, alone or several at once, each with the epoch of the
+    follower's fetch."""
     answers, offset, epoch = [], draw(st.sampled_from([0, 3])), 1
     for _ in range(draw(st.integers(1, 8))):
         data = bytearray()

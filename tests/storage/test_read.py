@@ -1,4 +1,4 @@
-"""Reading a log: which batches a fetch gets, and that what it got stays as it was."""
+"""Tests reads of a log: the batches that a fetch gets, which later changes of the log don't affect."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def log(tmp_path: Path) -> Log:
 
 
 def fill(log: Log, count: int, size: int = 50) -> list[str]:
-    """Batches of two records each."""
+    """Appends batches of two records each."""
     written = [f"{n:0{size}d}" for n in range(2 * count)]
     for first, second in zip(written[::2], written[1::2], strict=True):
         write(log, first, second)

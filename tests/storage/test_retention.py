@@ -1,4 +1,4 @@
-"""Which segments retention takes, and what readers see of it."""
+"""Tests which segments retention deletes, and the effect on readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs to try things on: made, written to and read back."""
+"""Logs for tests: created, written to and read back."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def batch(
     sequence: int = 0,
     transactional: bool = False,
 ) -> memoryview:
-    """One batch with these values."""
+    """Returns a batch with these values."""
     idempotent = pid != NO_PRODUCER_ID
     return memoryview(
         build(
@@ -87,7 +87,7 @@ def marker(*, commit: bool, pid: int = PID, epoch: int = 0, coordinator_epoch: i
 def append(
     log: Log, data: memoryview, *, now_ms: int = NOW_MS, leader_epoch: int = 0, origin: Origin = Origin.CLIENT
 ) -> Appended:
-    """Appends as a broker without followers does: the high watermark follows."""
+    """Appends as a broker without followers does: the high watermark advances."""
     appended = log.append(data, leader_epoch=leader_epoch, now_ms=now_ms, origin=origin)
     log.update_high_watermark(log.log_end_offset)
     return appended
@@ -108,7 +108,7 @@ def headers(log: Log) -> list[BatchHeader]:
 
 
 def read_all(log: Log, offset: int | None = None, max_bytes: int = 1000, max_offset: int | None = None) -> list[Record]:
-    """Returns the records from an offset on, as a consumer gets them, fetch after fetch."""
+    """Returns the records from an offset on, as a consumer gets them by repeated fetches."""
     at = log.log_start_offset if offset is None else offset
     end = log.log_end_offset if max_offset is None else max_offset
     records: list[Record] = []

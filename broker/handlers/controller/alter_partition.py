@@ -1,7 +1,6 @@
 """AlterPartition (56): changes a partition's in-sync replicas, at its leader's request (KIP-497).
 
-v2 has topic ids (KIP-841), v3 the epochs in which brokers fetched (KIP-903). Versions 0 and 1, which name topics, are
-sent only by brokers that are too old for Kafka 4.
+v2 has topic ids (KIP-841), v3 the epochs in which brokers fetched (KIP-903).
 """
 
 from __future__ import annotations
@@ -16,5 +15,4 @@ API = Api(
     AlterPartitionResponse,
     answered_by=CONTROLLER,
     authorize=whole(CLUSTER_ACTION_CLUSTER),
-    oldest=2,
 )

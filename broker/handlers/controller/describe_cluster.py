@@ -11,7 +11,7 @@ from broker.dispatch.operations import cluster_operations
 from broker.dispatch.rules import whole
 from broker.request.authorisation import ALTER_CLUSTER
 from coordinator.cluster.brokers.activation import CONTROLLER_REGISTRATION_VERSION
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 
 BROKERS, CONTROLLERS = 1, 2
@@ -22,11 +22,11 @@ MISMATCHED = "The request was sent to an endpoint of type CONTROLLER, but we wan
 async def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
     request, image = call.request, call.host.image
     if image.metadata_version < CONTROLLER_REGISTRATION_VERSION:
-        return failed(ErrorCode.UNSUPPORTED_VERSION, TOO_OLD)
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, TOO_OLD)
     if request.endpoint_type == BROKERS:
-        return failed(ErrorCode.MISMATCHED_ENDPOINT_TYPE, MISMATCHED)
+        raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, MISMATCHED)
     if request.endpoint_type != CONTROLLERS:
-        return failed(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     controllers = [
         DescribeClusterBroker(broker_id=controller.controller_id, host=endpoint.host, port=endpoint.port)
         for controller in image.controllers.values()
@@ -41,10 +41,6 @@ async def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeCluste
         brokers=controllers,
         cluster_authorized_operations=cluster_operations(call, request.include_cluster_authorized_operations),
     )
-
-
-def failed(code: ErrorCode, message: str) -> DescribeClusterResponse:
-    return DescribeClusterResponse(error_code=code, error_message=message, cluster_id="", brokers=[])
 
 
 API = Api(DescribeClusterRequest, DescribeClusterResponse, describe_cluster, authorize=whole(ALTER_CLUSTER))

@@ -57,17 +57,16 @@ class BrokerRegistration(NamedTuple):
 
     @property
     def active(self) -> bool:
-        """True if it may lead partitions."""
+        """True if the broker may lead partitions."""
         return not self.fenced and not self.in_controlled_shutdown
 
     def has_online(self, directory: Uuid | None) -> bool:
-        """True if it serves a replica in this directory. A directory that is unassigned or migrating counts as
-        online.
-        """
+        """True if the broker serves a replica in this directory. A directory that is unassigned or migrating counts as
+        online."""
         return directory is None or directory in ASSUMED_ONLINE or not self.log_dirs or directory in self.log_dirs
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Returns its endpoint of the listener with this name; None if it has none."""
+        """Returns the broker's endpoint of the listener with this name; None if the broker has no such listener."""
         return next((endpoint for endpoint in self.endpoints if endpoint.name == listener), None)
 
     def to_record(self) -> RegisterBrokerRecord:

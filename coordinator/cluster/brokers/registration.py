@@ -148,7 +148,8 @@ def _check_directories(image: Image, request: BrokerRegistrationRequest) -> None
 
 
 def _check_features(image: Image, features: dict[str, FeatureRange]) -> None:
-    """Raises KafkaError if the broker doesn't support a finalized feature. Checks the features that it names first."""
+    """Raises KafkaError if the broker doesn't support a finalized feature. First checks the features that the broker
+    registers."""
     finalized = {**image.features, KRAFT_VERSION: image.kraft_version}
     for name, supported in features.items():
         _check_feature(name, finalized.get(name, 0), supported)

@@ -91,7 +91,7 @@ class BrokerSessions:
         return broker_id == self.own_id or now_ms <= contact.at_ms + self.session_ms
 
     def stale(self, now_ms: int) -> int | None:
-        """Returns the broker whose session ended first; None if none has ended."""
+        """Returns the broker whose session ended first; None if no session has ended."""
         over = [
             (contact.at_ms, broker_id)
             for broker_id, contact in self._contacts.items()

@@ -120,7 +120,7 @@ def _level(image: Image, name: str) -> int:
 
 
 def _unsupported(image: Image, name: str, level: int) -> str | None:
-    """Returns the node that doesn't support this level, and the reason; None if all do."""
+    """Returns a node that doesn't support this level, and the reason; None if all nodes support it."""
     nodes = [(f"Local controller {image.controller_id}", SUPPORTED)]
     nodes += ((f"Broker {broker.broker_id}", broker.features) for broker in image.brokers.values())
     nodes += (

@@ -255,7 +255,7 @@ class _Alteration:
         return changed
 
     def _check_operations(self, resource: ConfigResource, changes: Sequence[incremental.AlterableConfig]) -> None:
-        """Raises KafkaError for an unknown operation, or an operation that only lists have.
+        """Raises KafkaError for an unknown operation, or for APPEND or SUBTRACT on an option that is not a list.
 
         A broker checks for unknown operations of its own configs first of all; a controller reports them only if it has
         found no other error.

@@ -163,7 +163,7 @@ class ConfigRules:
         return [_effective(option, own, layers) for option in options if not option.internal or option.name in own]
 
     def effective_topic_config(self, name: str, own: Texts, image: Image) -> str:
-        """Returns the effective text of a topic config; empty if it has no value."""
+        """Returns the effective text of a topic config; an empty text if it has no value."""
         option = LogConfig.OPTIONS.get(name)
         return "" if option is None else _effective(option, own, self._layers(image)).value or ""
 

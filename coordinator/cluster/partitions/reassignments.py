@@ -1,6 +1,7 @@
 """Decides on AlterPartitionReassignments and answers ListPartitionReassignments (KIP-455).
 
-A reassignment whose replicas are all in sync is complete at once, as is every valid one on a single node.
+A reassignment whose replicas are all in sync is complete at once. On a single node this is true of every valid
+reassignment.
 
 Source: Kafka's ReplicationControlManager and PartitionReassignmentReplicas.
 """

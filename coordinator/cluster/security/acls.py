@@ -150,8 +150,8 @@ class Acls:
     def allows_some(
         self, actor: Actor, operation: Operation, resource: Resource, *, allows_unknown: bool = False
     ) -> bool:
-        """True if the actor may do the operation on some resource of the type, which need not exist: an entry allows it
-        for a pattern that is not covered by entries that deny it."""
+        """True if an entry allows the operation on a pattern of this resource type, and DENY entries don't cover the
+        whole pattern. No resource has to exist."""
         if self.allows(actor, operation, resource, "hardcode", allows_unknown=allows_unknown):
             return True
         denied: set[tuple[int, str]] = set()

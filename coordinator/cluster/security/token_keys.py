@@ -34,8 +34,8 @@ class DelegationTokens:
         self._records = dict(records or {})
         self._secret_key = ""
         self._ids: dict[bytes, str] | None = None
-        """The ids by the keys that `_secret_key` makes, from the first look-up of a key on. The time of a look-up tells
-        nothing about the keys: Python hashes bytes with a secret of the process."""
+        """The ids by the keys that `_secret_key` makes, computed at the first look-up of a key. The time of a look-up
+        reveals nothing about the keys, because Python hashes bytes with a secret of the process."""
 
     def __iter__(self) -> Iterator[DelegationTokenRecord]:
         """Yields all tokens, expired tokens too, in the order in which they were created."""

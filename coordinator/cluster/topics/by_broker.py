@@ -1,6 +1,7 @@
-"""Partitions by broker: those that it leads, those whose ISR it is in, and those for which it is eligible.
+"""Partitions by broker: the partitions that it leads, the partitions whose ISR it is in, and the partitions for which
+it is eligible.
 
-With it, the cost of a broker's arrival or departure depends on the changed partitions, not on all partitions.
+With this index, the cost of a broker's arrival or departure depends on the changed partitions, not on all partitions.
 
 Source: org.apache.kafka.controller.BrokersToIsrs and BrokersToElrs.
 """

@@ -128,7 +128,7 @@ class _Deletion:
         )
 
     def _take_back(self, topic_id: Uuid) -> None:
-        """Keeps a topic that the request names twice, by id and by name."""
+        """Doesn't delete a topic that the request names twice, by id and by name."""
         self.results = [
             result for result in self.results if result.topic_id != topic_id or result.error_code != ErrorCode.NONE
         ]

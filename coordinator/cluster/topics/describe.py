@@ -43,7 +43,7 @@ def describe_topic_partitions(
         for named in request.topics:
             yield
             refused.append(_topic(named.name, ErrorCode.INVALID_REQUEST))
-            refused[-1].is_internal = False  # the names were not looked at
+            refused[-1].is_internal = False  # the names were ignored
         return DescribeTopicPartitionsResponse(topics=refused)
     requested = _asked_for(image, request)
     allowed: list[str] = []

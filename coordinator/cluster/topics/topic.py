@@ -124,7 +124,7 @@ class Topic:
         self.name = name
         self.topic_id = topic_id
         self.owner = owner
-        """The image that may change it; all others share it as it is."""
+        """The image that may change this topic; all other images share the topic unchanged."""
         self.partitions: dict[int, PartitionRegistration] = {}
 
     def copy(self, owner: object) -> Topic:

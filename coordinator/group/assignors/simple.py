@@ -125,7 +125,7 @@ class _Spread:
 
     @staticmethod
     def _next(unfilled: Sequence[str], turn: int, names: Collection[str]) -> int | None:
-        """Returns the index of the next member without the partition; None if all have it."""
+        """Returns the index of the next member without the partition; None if all members have it."""
         count = len(unfilled)
         candidates: Iterator[int] = ((turn + step) % count for step in range(count))
         return next((index for index in candidates if unfilled[index] not in names), None)

@@ -1,4 +1,4 @@
-"""Heartbeat of a classic group: keeps a member's session, and tells it if its group rebalances.
+"""Heartbeat of a classic group: extends the member's session, and tells the member if its group rebalances.
 
 Source: GroupMetadataManager.classicGroupHeartbeat.
 """

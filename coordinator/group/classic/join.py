@@ -214,7 +214,8 @@ def _unchanged(joining: Joining, member: ClassicMember) -> JoinGroupResponse:
 
 
 def _update(joining: Joining, member: ClassicMember, ticket: Ticket[JoinGroupResponse]) -> None:
-    """Updates a member that waits from its request; its earlier request, if one waits, was cancelled by its client."""
+    """Updates a waiting member with its new request. An earlier request that still waits has been cancelled by its
+    client."""
     group, request = joining.group, joining.request
     answer_join(group, member, joining.draft, join_refused(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS))
     group.change_strategies(member, joining.strategies)
@@ -240,7 +241,7 @@ def _replace_static(joining: Joining, old: ClassicMember, member_id: str) -> Non
     strategy_before = group.strategy
     _update(joining, member, joining.ticket)
     if group.state is COMPLETING_REBALANCE:
-        prepare(state, group, draft, now_ms, joining.reason(f"static member {member.instance_id} came back"))
+        prepare(state, group, draft, now_ms, joining.reason(f"static member {member.instance_id} joined again"))
     elif group.select_strategy() != strategy_before:
         prepare(state, group, draft, now_ms, joining.reason(f"static member {member.instance_id} changed the strategy"))
     else:

@@ -60,7 +60,7 @@ class ClassicMember:
         self.strategies = strategies
         self.assignment = assignment
         self.is_new = False
-        """True if it joined during a rebalance: its client may be gone before it gets its member id."""
+        """True if the member joined during a rebalance: its client may be gone before it gets its member id."""
         self.join_ticket: Ticket[JoinGroupResponse] | None = None
         self.sync_ticket: Ticket[SyncGroupResponse] | None = None
 
@@ -86,18 +86,18 @@ class ClassicMember:
 
     @property
     def is_joining(self) -> bool:
-        """True if it waits for the rebalance to complete."""
+        """True if the member waits for the rebalance to complete."""
         return self.join_ticket is not None
 
     @property
     def is_syncing(self) -> bool:
-        """True if it waits for the leader's assignment."""
+        """True if the member waits for the leader's assignment."""
         return self.sync_ticket is not None
 
     @property
     def is_excused(self) -> bool:
-        """True if its session can't expire, because it waits for an answer. The session of a new member can expire,
-        because its client may be gone."""
+        """True if the member's session can't expire, because the member waits for an answer. The session of a new
+        member can expire, because its client may be gone."""
         return not self.is_new and (self.is_joining or self.is_syncing)
 
     def metadata(self, strategy: str) -> bytes:

@@ -178,7 +178,7 @@ def remove_member(state: GroupState, group: ClassicGroup, member: ClassicMember,
 
 
 def _take_assignments_back(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int) -> None:
-    """Ends a generation without assignments: members that wait for one join the next generation."""
+    """Ends a generation without assignments: members that wait for their assignment join the next generation."""
     for member_id in group.members:
         member = group.edit(member_id)
         member.assignment = NO_ASSIGNMENT
@@ -196,7 +196,7 @@ def keep_session(state: GroupState, group: ClassicGroup, member: ClassicMember, 
 
 
 def watch(state: GroupState, group_id: str, member_id: str, deadline_ms: int) -> None:
-    """Removes the member, pending or not, at the deadline unless a request extends it; an effect."""
+    """Sets the deadline at which a member, pending or not, is removed unless a request extends it; an effect."""
     key = session_key(group_id, member_id)
     if not state.timers.postpone(key, deadline_ms):
         state.timers.set(key, deadline_ms, lambda now_ms: expire_session(state, group_id, member_id, now_ms))

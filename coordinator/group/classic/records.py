@@ -10,8 +10,8 @@ from protocol.coordinator_records.classic_group import GroupMetadataValue, Membe
 
 
 def assigned(group: Rendezvous, assignments: Mapping[str, bytes]) -> GroupRecord:
-    """Returns the record of the present generation with its members and their assignments, by member id; a member
-    without one gets an empty assignment."""
+    """Returns the record of the present generation with its members and their assignments, by member id. A member that
+    is not in `assignments` gets an empty assignment."""
     strategy = group.strategy or ""
     members = [
         MemberMetadata(

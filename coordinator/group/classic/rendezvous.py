@@ -1,9 +1,9 @@
 """The rendezvous of a classic group's members: the state of their rebalance, and the answers that they wait for.
 
-    Empty → PreparingRebalance → CompletingRebalance → Stable → PreparingRebalance …
+Empty → PreparingRebalance → CompletingRebalance → Stable → PreparingRebalance …
 
-None of it is in a record: a rebalance ends with the broker that leads it, and its members join again. Source:
-org.apache.kafka.coordinator.group.classic.ClassicGroup.
+No record has this state: if another broker becomes the coordinator, the rebalance is over, and the members join again.
+Source: org.apache.kafka.coordinator.group.classic.ClassicGroup.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Rendezvous:
 
     @property
     def is_of_consumers(self) -> bool:
-        """True if its members are consumers, whose metadata the broker can read."""
+        """True if the members are consumers, whose metadata the broker can read."""
         return self.protocol == PROTOCOL_TYPE
 
     @property
@@ -154,8 +154,8 @@ class Rendezvous:
         return self.protocol == protocol and not self._candidates().isdisjoint(names)
 
     def select_strategy(self) -> str:
-        """Returns the strategy with most votes among those that all members support; among equals, the first in the
-        order of Kafka's map of votes."""
+        """Returns the strategy with the most votes among the strategies that all members support. Among equals it
+        returns the first in the order of Kafka's map of votes."""
         candidates = self._candidates()
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return max(hash_map_order(votes), key=votes.__getitem__)
@@ -250,7 +250,7 @@ class Rendezvous:
             self._supported[name] = self._supported.get(name, 0) + change
 
     def elect_joined_leader(self) -> bool:
-        """Elects a leader that has joined. Returns False if no member has."""
+        """Elects a leader that has joined. Returns False if no member has joined."""
         leader = self.members.get(self.leader or "")
         if leader is None or leader.is_joining:
             return leader is not None

@@ -51,8 +51,8 @@ def from_record(value: GroupMetadataValue) -> StoredGroup:
 
 
 def _member(value: MemberMetadata) -> StoredMember:
-    """Returns a member of a record. Records from before Kafka 0.10.1 have no rebalance timeout: the session timeout is
-    both."""
+    """Returns a member of a record. Records from before Kafka 0.10.1 have no rebalance timeout: then it equals the
+    session timeout."""
     return StoredMember(
         member_id=value.member_id,
         instance_id=value.group_instance_id,

@@ -25,7 +25,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 MEMBER_OVERHEAD_BYTES = 100
-"""More than the timeouts and lengths of a member in the group's record."""
+"""Upper bound of the bytes of a member's timeouts and lengths in the group's record."""
 
 
 def sync(
@@ -86,7 +86,7 @@ def _assign(state: GroupState, group: ClassicGroup, given: dict[str, bytes], dra
 
 
 def _record_size(group: ClassicGroup, given: dict[str, bytes]) -> int:
-    """Returns slightly more than the bytes of the group's record."""
+    """Returns an upper bound of the bytes of the group's record."""
     size = len(group.group_id)
     strategy = group.strategy or ""
     for member in group.members.values():

@@ -177,7 +177,7 @@ def heartbeat(
     ticket: Ticket[HeartbeatResponse],
     now_ms: int,
 ) -> GroupResult:
-    """Keeps a member's session, and tells it if it should join again. Raises KafkaError: UNKNOWN_MEMBER_ID,
+    """Keeps a member's session, and tells the member if it should join again. Raises KafkaError: UNKNOWN_MEMBER_ID,
     FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     draft = Draft()

@@ -58,7 +58,7 @@ def subscription_of(data: Buffer) -> ConsumerProtocolSubscription:
 
 
 def owned_by(subscription: ConsumerProtocolSubscription, topics: TopicLookup) -> Assignment:
-    """Returns the partitions that a member's subscription says it owns."""
+    """Returns the partitions that a member claims to own in its subscription."""
     return _by_id(subscription.owned_partitions, topics)
 
 

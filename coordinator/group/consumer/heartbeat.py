@@ -143,6 +143,6 @@ def _leave(
 
 
 def _away(member: Member) -> Member:
-    """Returns a static member that will be back. The member that replaces it may commit with any epoch."""
+    """Returns a static member that has left for a while. The member that replaces it may commit with any epoch."""
     assigned = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
     return member._replace(member_epoch=LEAVING_FOR_A_WHILE, pending_revocation=NO_PARTITIONS, assigned=assigned)

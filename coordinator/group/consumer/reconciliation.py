@@ -99,7 +99,7 @@ def _drop_unsubscribed(member: Member, step: Step) -> Member:
 
 
 class _Difference(NamedTuple):
-    """The partitions to keep, revoke and add; `waits` is True if some to add aren't free."""
+    """The partitions to keep, revoke and add; `waits` is True if some partitions to add aren't free."""
 
     retained: dict[Uuid, Mapping[int, int]]
     revoked: dict[Uuid, Mapping[int, int]]

@@ -57,7 +57,8 @@ class Subscriptions:
         self.by_pattern.update(after)
 
     def are_alike(self, members: int) -> bool:
-        """True if all `members` members subscribe to the same topics; equal patterns are the same."""
+        """True if all members subscribe to the same topics; `members` is their number. Members with equal patterns
+        subscribe to the same topics."""
         if not self.patterns:
             return all(self.by_name[topic] == members for topic in self.topics)
         return (

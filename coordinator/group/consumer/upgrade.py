@@ -107,8 +107,8 @@ def _consumer_group(state: GroupState, classic: ClassicGroup) -> ConsumerGroup:
 
 
 def _member(member: ClassicMember, classic: ClassicGroup) -> Member:
-    """Returns a member that continues with the classic protocol. Before the first generation there is no strategy, and
-    a member that has joined the next may no longer support the present one: then its preferred strategy is used."""
+    """Returns a member that continues with the classic protocol. Its preferred strategy is used if there is no
+    generation yet, or if it has already joined the next generation and no longer supports the present strategy."""
     names = [name for name, _ in member.strategies]
     subscription = subscription_of(member.metadata(classic.strategy if classic.strategy in names else names[0]))
     protocols = [ClassicProtocol(name=name, metadata=metadata) for name, metadata in member.strategies]

@@ -20,7 +20,7 @@ class MemberDeadline(Enum):
     …"."""
 
     SESSION = "member session", "the member session expired"
-    REBALANCE = "member rebalance", "it failed to give its partitions up in time"
+    REBALANCE = "member rebalance", "it did not revoke its partitions in time"
     JOIN = "member join", "the classic member failed to join within the rebalance timeout"
     SYNC = "member sync", "the member failed to sync within timeout"
 

@@ -7,7 +7,7 @@ from protocol.types import Uuid
 
 
 class TopicIds:
-    """Ids of subscribed topics that exist, each looked up once however many members name it."""
+    """Ids of subscribed topics that exist, each looked up once even if many members name it."""
 
     def __init__(self, topics: TopicTable) -> None:
         self._topics = topics

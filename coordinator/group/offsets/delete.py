@@ -124,8 +124,8 @@ def _expired(state: GroupState, group: Group, now_ms: int) -> Iterator[AnyRecord
 
 
 def _is_expired(group: Group, offset: Offset, retention_ms: int, now_ms: int) -> bool:
-    """True if the expire timestamp that an old client set has passed, or else the retention, which is counted from the
-    last use of the offset."""
+    """True if the expire timestamp that an old client set has passed or, without an expire timestamp, the retention
+    time since the last use of the offset."""
     since_ms = group.retained_from_ms(offset)
     if since_ms is None:
         return False

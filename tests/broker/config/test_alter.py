@@ -1,4 +1,5 @@
-"""Dynamic options of single listeners: those of a listener that the broker lacks, and those beside the broker's own."""
+"""Tests dynamic options of single listeners: of a listener that the broker doesn't have, and beside the broker's own
+options."""
 
 from __future__ import annotations
 

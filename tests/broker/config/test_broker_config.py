@@ -1,4 +1,4 @@
-"""BrokerConfig: what follows from several options, and which do not go together."""
+"""Tests BrokerConfig: settings that are derived from several options, and invalid combinations."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ REMOTE = {
     "listeners": "A://:1",
     "listener.security.protocol.map": "A:PLAINTEXT,C:PLAINTEXT",
 }
-"""A broker of controllers elsewhere."""
+"""The options of a broker whose controllers are other processes."""
 
 
 def test_a_broker_s_controllers_are_its_voters_or_else_its_bootstrap_servers() -> None:

@@ -1,4 +1,4 @@
-"""DescribeConfigs, against what Apache Kafka 4.3.1 answered for the same settings."""
+"""Compares DescribeConfigs with the answers of Apache Kafka 4.3.1 for the same settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JAAS lines as operators of Apache Kafka have them."""
+"""Tests JAAS lines that operators use with Apache Kafka."""
 
 from __future__ import annotations
 

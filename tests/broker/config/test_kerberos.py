@@ -1,4 +1,4 @@
-"""The options of a listener that takes tickets."""
+"""Tests the options of a listener that accepts Kerberos tickets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEYTAB = 'useKeyTab=true storeKey=true keyTab="/etc/kafka.keytab" principal="kaf
 
 
 def given(**options: str) -> dict[str, str]:
-    """A listener as Apache Kafka's documentation has it; options by attribute names, JAAS as `jaas`."""
+    """Returns a listener as in Apache Kafka's documentation; options by attribute names, the JAAS line as `jaas`."""
     jaas = options.pop("jaas", f"{KERBEROS_MODULE} required {KEYTAB};")
     return {
         "listeners": "SASL_SSL://:1",
@@ -71,7 +71,7 @@ def test_a_service_has_a_name() -> None:
 
 
 def test_this_node_does_not_log_in_to_others_by_tickets() -> None:
-    """The options of one that would, as Apache Kafka has them."""
+    """The options are those of an Apache Kafka broker that logs in by Kerberos."""
     names = {"listeners": "SASL_SSL://:1", "controller.listener.names": "C", "process.roles": "broker"}
     quorum = {
         "controller.quorum.bootstrap.servers": "a:1",

@@ -1,4 +1,4 @@
-"""Every option is Apache Kafka 4.3.1's: name, type, default, bounds, importance, and who may change it when."""
+"""Compares every option with Apache Kafka 4.3.1: name, type, default, bounds, importance, and how it may be changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ BEYOND = (
     "broker.id.generation.enable",
     "reserved.broker.max.id",
 )
-"""Options that Apache Kafka 4.3.1 does not declare: our own, a later one's (KIP-1191), its authorizer's, Kafka 3's."""
+"""Options that Apache Kafka 4.3.1 doesn't declare: Odradek's own, a later version's (KIP-1191), its authorizer's, Kafka
+3's."""
 
 OPTIONS: dict[str, Mapping[str, Option]] = {
     "broker": {**BrokerConfig.OPTIONS, **WITHOUT_EFFECT},
@@ -49,13 +50,13 @@ NOT_CHANGED_WHILE_RUNNING = {
     "metric.reporters": "Java classes are not loaded",
     "ssl.engine.factory.class": "Java classes are not loaded",
 }
-"""Options that Kafka lets clients change, and what keeps Odradek from it."""
+"""Options that clients may change in Kafka but not in Odradek, with the reason."""
 
 CHECKED_AS_A_WHOLE = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 
 
 class Known(NamedTuple):
-    """An option as Kafka has it; all texts."""
+    """An option of Kafka; all fields are texts."""
 
     kind: str
     name: str
@@ -82,7 +83,7 @@ def name_of(kafkas: Known) -> str:
 
 
 def valid(option: Option) -> str:
-    """The text of Kafka's ConfigDef.Validator for an option's rules."""
+    """Returns the text of Kafka's ConfigDef.Validator for an option's rules."""
     rules = option.rules
     if "check" in rules:
         return rules["check"].valid

@@ -1,4 +1,4 @@
-"""Where the configuration comes from, and what is said about what is wrong with it."""
+"""Tests the sources of the configuration, and the errors for invalid settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Fetch of many partitions is served in turns: the event loop serves other connections between them."""
+"""Tests a Fetch of many partitions, which is served in turns: other connections are served between them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ LONG_MS = 30_000
 
 @pytest.fixture(autouse=True)
 def turns_that_end_by_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here each turn ends at once, so that no test depends on the machine's speed."""
+    """Ends each turn at once, so that the tests don't depend on the machine's speed."""
     monkeypatch.setattr(turns, "_TURN_NS", 0)
 
 
 def fetch_of_many(wait_ms: int, session_id: int = 0, session_epoch: int = -1) -> FetchRequest:
-    """Returns the fetch of a partition that exists, and of many that don't."""
+    """Returns the fetch of a partition that exists, and of many that don't exist."""
     partitions = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000) for index in range(MANY)]
     return FetchRequest(
         max_wait_ms=wait_ms, min_bytes=1, session_id=session_id, session_epoch=session_epoch,

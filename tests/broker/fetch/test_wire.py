@@ -1,4 +1,5 @@
-"""The short cut of Fetch answers what the general way answers, byte for byte, and leaves to it what it must."""
+"""Tests that the short cut of Fetch gives the same answer as the general way, byte for byte, and leaves unusual
+requests to it."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from tests.broker.produce.test_wire import batch
 from tests.broker.produce.test_wire import request as produce_request
 
 VERSIONS = (12, 13, 15, 16, 17)
-"""Those between which the layout changes."""
+"""The versions between which the layout changes."""
 
 BODY = 4 + 10 + len(b"test") + 1
 Named = tuple[int, int, int]
-"""Partition, offset, most bytes."""
+"""Partition, offset, maximum bytes."""
 
 
 def request(topic_id: bytes, *partitions: Named, wait_ms: int = 0, **fields: Any) -> FetchRequest:

@@ -1,4 +1,5 @@
-"""The short cut of a Fetch in a session answers what the general way answers, byte for byte, whatever came before."""
+"""Tests that the short cut of a Fetch in a session gives the same answer as the general way, byte for byte, after any
+course of the session."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ USUAL, FORGETTING, BEHIND, IN_ANOTHER = "usual", "forgetting", "behind", "in ano
 
 
 class Conversation:
-    """One consumer's fetches and what is produced between them, the same for the same seed."""
+    """One consumer's fetches, and the records that are produced between them; the same for the same seed."""
 
     def __init__(self, broker: InProcess, topic_id: bytes, seed: int) -> None:
         self.random = random.Random(seed)
@@ -76,7 +77,8 @@ class Conversation:
         return partition.high_watermark
 
     async def woken(self, consumer: Client) -> None:
-        """Lets the fetch look, and gives it something where it waits; a partition that it forgot does not wake it."""
+        """Wakes the fetch, and appends records if it waits. A partition that the session has forgotten doesn't wake
+        it."""
         for index in (0, 1, 2):
             for _ in range(5):
                 await asyncio.sleep(0)

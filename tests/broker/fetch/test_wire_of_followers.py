@@ -1,4 +1,4 @@
-"""A follower's Fetch takes the short cut of consumers, and changes and is told the same as by the general way."""
+"""Tests that a follower's Fetch by the short cut has the same answer and the same effects as by the general way."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def followed(broker: InProcess) -> tuple[bytes, list[Partition]]:
 
 
 async def outcome(directory: Path, version: int, case: str) -> tuple[bytes, list[object]]:
-    """Returns the answer, and what the leader knows of its follower and of what is committed by then."""
+    """Returns the answer, and afterwards the leader's knowledge of its follower and of the committed records."""
     named, fields = CASES[case]
     async with InProcess(directory / str(version)) as broker:
         topic_id, partitions = await followed(broker)

@@ -1,4 +1,4 @@
-"""A broker and a client of it, for the tests of single APIs."""
+"""Fixtures for the tests of single APIs: a broker and a client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.broker.inprocess import Client, InProcess
 
 @pytest.fixture
 def options() -> dict[str, str]:
-    """The broker's options; a test module that needs others overrides this."""
+    """Returns the broker's options; a test module that needs others overrides this."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""Commits by other replicas, as clients see them: acks=all that waits, consumers that do not see the records yet."""
+"""Tests commits by other replicas, as clients see them: acks=all waits, and consumers don't see the records yet."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def request(acks: int = -1, timeout_ms: int = LONG_MS) -> ProduceRequest:
 
 
 class Producer:
-    """Sends, and looks whether there is an answer."""
+    """Sends Produce requests, and checks whether an answer has arrived."""
 
     def __init__(self, broker: InProcess, version: int = 12) -> None:
         self.client = broker.client()

@@ -1,4 +1,4 @@
-"""The hosts in a request for other quotas: who is asked for them, how many at a time, and how many at all."""
+"""Tests the hosts in AlterClientQuotas: the look-ups, how many run at a time, and the limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ApiVersions: what is served, and who asks."""
+"""Tests ApiVersions: the served APIs, and the client's software and expectations."""
 
 from __future__ import annotations
 

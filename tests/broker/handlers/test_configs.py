@@ -1,4 +1,4 @@
-"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs and ListConfigResources, as clients see them."""
+"""Tests DescribeConfigs, AlterConfigs, IncrementalAlterConfigs and ListConfigResources, as clients see them."""
 
 from __future__ import annotations
 

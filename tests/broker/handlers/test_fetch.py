@@ -1,4 +1,4 @@
-"""Fetch: what is read, when it is answered, and what a session leaves out."""
+"""Tests Fetch: the records read, the time of the answer, and the partitions that a session leaves out."""
 
 from __future__ import annotations
 

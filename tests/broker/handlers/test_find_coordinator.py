@@ -1,4 +1,4 @@
-"""Keys of share partitions, as Java reads them; many keys at once."""
+"""Tests the keys of share partitions, as Java parses them, and requests with many keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetches of followers: they read to the log's end, and the leader knows by them how far they are."""
+"""Tests followers' fetches: they read to the log's end, and the leader learns their progress."""
 
 from __future__ import annotations
 

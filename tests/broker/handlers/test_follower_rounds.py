@@ -1,4 +1,4 @@
-"""Rounds of replication: while nobody waits for commits, what a follower has not got yet goes in fewer of them."""
+"""Tests rounds of replication: while no request waits for commits, a follower gets its records in fewer rounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONG_MS = 60_000
 
 
 class Rounds:
-    """A leader whose clock is moved by hand, and the session of its follower."""
+    """A leader whose clock a test advances, and the session of its follower."""
 
     def __init__(self, broker: InProcess, partition: Partition) -> None:
         self.broker = broker
@@ -37,7 +37,7 @@ class Rounds:
         fetches.timeouts = Timeouts(self.clock)
 
     def append(self, value: bytes = b"v", acks: int = 1) -> None:
-        """A producer's record; what it is answered nobody reads."""
+        """Appends a producer's record, and ignores the answer."""
         self.broker.client().send(request_frame(produce_request("t", (0, batch(value)), acks=acks), VERSION))
 
     def fetch(self, max_wait_ms: int = FETCH_WAIT_MS) -> None:
@@ -47,7 +47,7 @@ class Rounds:
         self.follower.send(request_frame(request, VERSION))
 
     async def answer(self) -> FetchResponse | None:
-        """The answer of the last fetch, if there is one by now."""
+        """Returns the answer to the last fetch; None if there is none yet."""
         for _ in range(3):
             await asyncio.sleep(0)
         frames = self.follower.wire.take()
@@ -59,8 +59,8 @@ class Rounds:
         return answer
 
     async def got(self) -> int | None:
-        """How many records the answer has, of a byte each, if there is one by now; the next fetch is from behind
-        them."""
+        """Returns the number of records in the answer, which have a byte each; None without an answer. The next fetch
+        continues after them."""
         answer = await self.answer()
         if answer is None:
             return None
@@ -70,7 +70,7 @@ class Rounds:
         return count
 
     async def begin(self) -> None:
-        """The follower has just got a record, and asks for the next."""
+        """Gives the follower a record, and sends its next fetch."""
         self.append()
         self.fetch()
         assert await self.got() == 1

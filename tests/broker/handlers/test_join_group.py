@@ -1,4 +1,4 @@
-"""JoinGroup: what is refused before a group hears of it, and by the group."""
+"""Tests JoinGroup: requests that are rejected before they reach a group, and by the group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Followers that keep up: the short way answers and notes what the general way does, in sessions of any course."""
+"""Tests followers that keep up: the short way gives the same answers and records the same progress as the general way,
+after any course of their sessions."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ ACKS_ONE = 1
 
 
 class FollowerClient:
-    """A follower of the partitions of a topic, in a session, as far as its answers have brought it."""
+    """A follower of a topic's partitions, in a session, with the state that its answers have given it."""
 
     def __init__(self, client: Client, partitions: list[Partition]) -> None:
         self._client = client
@@ -34,7 +35,7 @@ class FollowerClient:
         self._named: list[int] = list(range(len(partitions)))
 
     async def fetch(self, dice: Random, broker_epoch: int) -> list[object]:
-        """Fetches, goes on by the answer, and returns what was in it."""
+        """Sends a Fetch, updates the state from the answer, and returns the answer's content."""
         named = [self._parameters(index, dice) for index in self._named]
         topic_id = self._partitions[0].topic_id
         request = FetchRequest(
@@ -73,7 +74,7 @@ class FollowerClient:
 
 
 def progress(partition: Partition) -> object:
-    """Returns how far the follower is, without times."""
+    """Returns the follower's progress, without times."""
     assert isinstance(partition.role, Leading)
     one = partition.role.followers[FOLLOWER]
     offsets = one.log_end_offset, one.log_start_offset, one.leader_end_offset, one.broker_epoch
@@ -81,7 +82,7 @@ def progress(partition: Partition) -> object:
 
 
 async def course(path: Path, seed: int) -> list[object]:
-    """Returns all answers of a random course, and what the leader knows of its follower after each."""
+    """Returns all answers of a random course, and the leader's knowledge of its follower after each."""
     dice = Random(seed)
     transcript: list[object] = []
     async with InProcess(path) as broker:

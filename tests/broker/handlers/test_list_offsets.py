@@ -1,4 +1,4 @@
-"""ListOffsets and OffsetForLeaderEpoch: offsets by time and by epoch."""
+"""Tests ListOffsets and OffsetForLeaderEpoch: offsets by timestamp and by epoch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 
 
 async def given_records(broker: InProcess, client: Client) -> None:
-    """Offsets 0 to 4, of which the second and the fourth have the latest timestamps of their batches."""
+    """Appends offsets 0 to 4; the second and the fourth record have the largest timestamps of their batches."""
     await broker.create_topic("t")
     await produce(client, "t", batch(b"a", b"b", timestamp=MADE_MS))
     await produce(client, "t", batch(b"c", b"d", timestamp=MADE_MS + 100))

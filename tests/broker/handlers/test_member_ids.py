@@ -1,4 +1,4 @@
-"""Ids of share members: not empty, and no longer than a UUID is, as Java counts."""
+"""Tests the ids of share group members: they must not be empty, nor longer than a UUID, as Java counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata, DescribeCluster and DescribeTopicPartitions: who is here, and what."""
+"""Tests Metadata, DescribeCluster and DescribeTopicPartitions."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class TestWithoutAutoCreation:
 
 
 class ControllerElsewhere:
-    """A controller with defaults of its own, which remembers the topics that it was to create."""
+    """A controller with its own defaults, which records the topics that it is asked to create."""
 
     def __init__(self) -> None:
         self.topics: list[CreatableTopic] = []
@@ -117,7 +117,7 @@ class ControllerElsewhere:
 
 
 async def auto_created(broker: InProcess, client: Client, *names: str) -> list[tuple[str, int, int]]:
-    """Name, partitions and replication factor of the topics that the controller is asked for."""
+    """Returns the name, partitions and replication factor of the topics that the controller is asked to create."""
     controller = ControllerElsewhere()
     broker.server.broker.topics = TopicCreator(controller, broker.server.broker.new_logs)
     await client.ask(request(*names, create=True), NEWEST, MetadataResponse)

@@ -1,4 +1,4 @@
-"""Produce: what is appended, and what is told of what is not."""
+"""Tests Produce: the appended records, and the errors of rejected ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeQuorum, AddRaftVoter, RemoveRaftVoter, UpdateFeatures and UnregisterBroker of a cluster of one."""
+"""Tests DescribeQuorum, AddRaftVoter, RemoveRaftVoter, UpdateFeatures and UnregisterBroker in a single-node cluster."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_the_only_voter_leads(broker: InProcess, client: Client) -> None:
 
 
 def formatted(folder: Path, *, is_dynamic: bool) -> Path:
-    """Returns a directory of a node that is its quorum's only voter, by its log or else by its configuration."""
+    """Returns a directory of a node that is its quorum's only voter, according to its log or to its configuration."""
     address = "127.0.0.1:19093"
     quorum = f"bootstrap.servers={address}" if is_dynamic else f"voters=1@{address}"
     node = folder / "node.properties"
@@ -68,7 +68,7 @@ async def test_a_voter_of_the_configuration_has_no_directory(tmp_path: Path, is_
 
 
 async def test_with_voters_of_the_configuration_the_quorum_has_version_0(tmp_path: Path) -> None:
-    """As Apache Kafka 4.3.1 answers; it would also go up."""
+    """Apache Kafka 4.3.1 gives the same answer, although it could upgrade."""
     async with InProcess(formatted(tmp_path, is_dynamic=False)) as broker:
         client = broker.client()
         for kind in (UPGRADE, SAFE_DOWNGRADE):

@@ -1,4 +1,4 @@
-"""Consumers that read from followers (KIP-392): who is sent where, and what a follower serves."""
+"""Tests consumers that read from followers (KIP-392): the selected replica, and the reads of a follower."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def options() -> dict[str, str]:
 
 @pytest.fixture
 async def partition(broker: InProcess) -> Partition:
-    """A partition with a follower in another rack."""
+    """Returns a partition with a follower in another rack."""
     await broker.create_topic("t")
     enter(broker)
     partition = broker.server.broker.replicas.partition("t", 0)
@@ -50,7 +50,7 @@ async def partition(broker: InProcess) -> Partition:
 
 
 def enter(broker: InProcess, *, rack: str = NEAR, fenced: bool = False, listener: str = "PLAINTEXT") -> None:
-    """Has the metadata know the follower's broker."""
+    """Registers the follower's broker in the metadata."""
     endpoints = (Endpoint(listener, "127.0.0.1", 9),)
     registration = BrokerRegistration(FOLLOWER, 8, bytes(16), endpoints, {}, rack, fenced)
     broker.server.broker.image.brokers[FOLLOWER] = registration
@@ -67,7 +67,7 @@ def request(offset: int, rack: str, **fields: int) -> FetchRequest:
 
 
 def follows(partition: Partition) -> None:
-    """From now on this broker follows, in a newer epoch."""
+    """Makes this broker a follower, in a newer epoch."""
     partition.become(Following(FOLLOWER, EPOCH, partition.role.partition_epoch + 1), 0)
 
 

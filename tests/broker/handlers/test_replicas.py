@@ -1,4 +1,4 @@
-"""Log directories, producers, elections and reassignments of one node with two disks."""
+"""Tests log directories, producers, elections and reassignments of a single node with two disks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def options(tmp_path: Path) -> dict[str, str]:
 
 
 async def where(client: Client, topic: str) -> dict[str, list[tuple[int, bool]]]:
-    """The topic's partitions in each directory, and whether they are on their way there."""
+    """Returns the topic's partitions in each directory, and True for those that are being moved there."""
     request = DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic=topic, partitions=[0, 1])])
     answer = await client.ask(request, 4, DescribeLogDirsResponse)
     return {

@@ -1,4 +1,5 @@
-"""CreateTopics, DeleteTopics, CreatePartitions and DeleteRecords, as clients see them; the rules are the cluster's."""
+"""Tests CreateTopics, DeleteTopics, CreatePartitions and DeleteRecords, as clients see them. The cluster's tests have
+the rules."""
 
 from __future__ import annotations
 

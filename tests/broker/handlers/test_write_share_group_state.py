@@ -1,4 +1,4 @@
-"""WriteShareGroupState: the most state batches of a partition."""
+"""Tests the maximum number of state batches of a partition in WriteShareGroupState."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker that works when it is told to, and clusters in a directory."""
+"""A worker that a test controls, and clusters in a directory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OPTIONS = ClusterOptions(listeners=tuple(ENDPOINTS))
 
 
 class HandWorker:
-    """Does what it was given at once, or when `work` is called."""
+    """Does its work at once, or when a test calls `work`."""
 
     def __init__(self, *, at_once: bool = True) -> None:
         self.at_once = at_once
@@ -51,7 +51,7 @@ class HandWorker:
 
 
 def now(coroutine: Coroutine[object, None, A]) -> A:
-    """The result of a coroutine that has nothing to wait for, as where the worker works at once."""
+    """Returns the result of a coroutine that never has to wait, because the worker works at once."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -64,7 +64,7 @@ def now(coroutine: Coroutine[object, None, A]) -> A:
 
 
 class MetadataHarness:
-    """One node's directories, in which its metadata is opened one time after the other."""
+    """The directories of one node, whose metadata a test opens repeatedly."""
 
     def __init__(self, tmp_path: Path, directories: Sequence[str] = ("data",), disk: Disk | None = None) -> None:
         self.directories = tuple(str(tmp_path / name) for name in directories)
@@ -82,7 +82,7 @@ class MetadataHarness:
         rules: SnapshotRules | None = None,
         config: LogConfig = CONFIG,
     ) -> Metadata:
-        """A running node; without `register`, one that has read its metadata and no more."""
+        """Opens the node; without `register`, it only reads its metadata."""
         self.clock.time_ms += 1_000
         metadata = open_metadata(
             MetadataSettings(
@@ -103,17 +103,17 @@ class MetadataHarness:
         return metadata
 
     def join(self, metadata: Metadata) -> None:
-        """Register, and lead."""
+        """Registers the node, which then leads."""
         now(metadata.node.register(ENDPOINTS))
         now(metadata.node.unfence())
 
     def stop(self, metadata: Metadata) -> None:
-        """A clean stop, with the markers that the logs leave."""
+        """Stops the node cleanly, with the markers that the logs leave."""
         now(metadata.node.leave())
         metadata.close()
         for directory in self.directories:
             write_clean_shutdown(self.disk, directory, metadata.node.broker_epoch)
 
     def folder(self) -> Path:
-        """Where the metadata log is."""
+        """Returns the folder of the metadata log."""
         return Path(self.directories[0]) / "__cluster_metadata-0"

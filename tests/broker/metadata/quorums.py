@@ -1,4 +1,4 @@
-"""A controller of the tests' own, whose log is what a test says: it answers an observer and a broker as one leads."""
+"""A controller for tests, whose log a test writes. It answers observers and brokers as a quorum's leader does."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from protocol.schema import ANY_VERSION
 R = TypeVar("R")
 
 LEVEL = 30
-"""metadata.version of the records."""
+"""The metadata.version of the records."""
 
 
 class Threads:
-    """Work that waits for a disk, done at once."""
+    """Runs work that waits for a disk at once."""
 
     async def call(self, work: Callable[[], R]) -> R:
         return work()
 
 
 def batch(base_offset: int, epoch: int, *records: MetadataRecord) -> bytes:
-    """The records as a leader has them in its log."""
+    """Returns the records as a batch of a leader's log."""
     encoded = encode_batch(list(records), LEVEL, 0)
     stamp(encoded, 0, base_offset, epoch)
     return bytes(encoded)
@@ -43,7 +43,7 @@ class Batch(NamedTuple):
 
 
 class FakeLeader:
-    """One controller. `answers` are taken in turn where a test has its own; else it answers as a leader would."""
+    """A controller. It first gives a test's own `answers`, in order, and then answers as a leader."""
 
     def __init__(self, node_id: int = 100, epoch: int = 1) -> None:
         self.node_id = node_id
@@ -56,7 +56,7 @@ class FakeLeader:
         self.requests: list[object] = []
 
     def write(self, *records: MetadataRecord, committed: bool = True) -> None:
-        """One batch more."""
+        """Appends a batch."""
         base_offset = self.end_offset
         self.log.append(
             Batch(base_offset, base_offset + len(records), self.epoch, batch(base_offset, self.epoch, *records))
@@ -81,7 +81,7 @@ class FakeLeader:
         max_version: int = ANY_VERSION,
         max_dials: int | None = None,
     ) -> R:
-        """As a `Peer` does."""
+        """Answers a request, like `Peer.send`."""
         self.requests.append(request)
         answer = self.answers.pop(0) if self.answers else self.answer(request)
         if isinstance(answer, Exception):
@@ -112,7 +112,7 @@ class FakeLeader:
         return FetchResponse(responses=[fetch.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[partition])])
 
     def _diverging(self, requested: fetch.FetchPartition) -> fetch.EpochEndOffset | None:
-        """Where this log has other records than the one that asks."""
+        """Returns the point at which this log diverges from the fetcher's."""
         if requested.fetch_offset == 0:
             return None
         ends = [one.next_offset for one in self.log if one.epoch <= requested.last_fetched_epoch]
@@ -140,5 +140,5 @@ class FakeLeader:
 
 
 def lost() -> PeerUnavailable:
-    """An answer that did not come."""
+    """Raises the error of an answer that was lost."""
     return PeerUnavailable("controller", "connection lost", sent=True)

@@ -1,4 +1,4 @@
-"""A controller's metadata log that is damaged: a torn end is cut, and nothing else is given up in silence."""
+"""Tests a damaged metadata log of a controller: a torn end is truncated, and no other records are dropped silently."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def topics(metadata: Metadata) -> list[str]:
 
 
 class Crashed(MetadataHarness):
-    """The directories of a controller that was killed, with topics in its log, each in a batch."""
+    """The directories of a controller that was killed, with a topic in each batch of its log."""
 
     def __init__(self, tmp_path: Path) -> None:
         super().__init__(tmp_path)
@@ -56,7 +56,7 @@ class Crashed(MetadataHarness):
         self.segment.write_bytes(data)
 
     def cut(self, position: int) -> bytes:
-        """Cuts the log there, and returns the bytes that are lost."""
+        """Truncates the log there, and returns the bytes that are lost."""
         data = self.segment.read_bytes()
         self.segment.write_bytes(data[:position])
         return data[position:]
@@ -65,7 +65,7 @@ class Crashed(MetadataHarness):
         self.stop(self.running)
 
     def content(self) -> dict[str, bytes]:
-        """The files that tell of the cluster."""
+        """Returns the files that describe the cluster."""
         return {file.name: file.read_bytes() for file in self.folder().iterdir() if "index" not in file.name}
 
     def accept(self) -> int:
@@ -114,7 +114,7 @@ def test_a_torn_end_is_cut_and_kept(crashed: Crashed, logged: list[Line]) -> Non
 
 
 def test_what_was_cut_is_kept_when_the_log_is_cut_at_the_same_offset_again(crashed: Crashed) -> None:
-    """As after a crash within the first batch of the next epoch."""
+    """This happens after a crash within the first batch of the next epoch."""
     position, header = crashed.batches()[-1]
     torn = []
     for _ in range(3):
@@ -139,7 +139,7 @@ def test_an_end_that_is_torn_though_the_log_was_closed_in_order_is_refused(close
 
 
 def test_no_flipped_bit_takes_topics_away(crashed: Crashed, tmp_path: Path) -> None:
-    """Bytes of a batch in the middle, and the header of the last: the start is refused, or has all topics."""
+    """Flips bits of a batch in the middle, and of the last batch's header: the start is rejected, or has all topics."""
     first, header = crashed.batches()[-3]
     last, _ = crashed.batches()[-1]
     sound = crashed.segment.read_bytes()
@@ -223,7 +223,7 @@ def test_a_log_that_ends_before_its_snapshot_is_refused(crashed: Crashed) -> Non
 
 
 def test_an_epoch_is_in_the_log_before_it_is_in_quorum_state(crashed: Crashed) -> None:
-    """A start that ends in between is no loss."""
+    """A start that ends in between loses no records."""
     before = (crashed.folder() / "quorum-state").read_bytes()
     crashed.open()
     (crashed.folder() / "quorum-state").write_bytes(before)
@@ -284,7 +284,7 @@ def test_whole_batches_are_found_among_damaged_bytes(crashed: Crashed) -> None:
 def test_a_follower_s_log_is_cut_before_the_damage(
     crashed: Crashed, damage: Callable[[Crashed], None], left: int
 ) -> None:
-    """Its next Fetch asks the controllers for the rest."""
+    """Its next Fetch requests the rest from the controllers."""
     _, header = crashed.batches()[left]
     damage(crashed)
     log = open_metadata_log(

@@ -1,4 +1,4 @@
-"""Long decisions: a thread makes them, and other decisions wait until they are made."""
+"""Tests long decisions: a thread makes them, and other decisions wait until then."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SESSION_MS = ClusterOptions().broker_session_timeout_ms
 
 
 def absent_topics() -> IncrementalAlterConfigsRequest:
-    """A request that takes a long decision."""
+    """Returns a request that needs a long decision."""
     config = AlterableConfig(name="retention.ms", config_operation=0, value="1000")
     resources = [
         AlterConfigsResource(resource_type=TOPIC, resource_name=f"absent-{number}", configs=[config])
@@ -210,7 +210,7 @@ async def test_a_heartbeat_counts_from_its_arrival_and_not_from_its_decision(
 
 
 async def test_a_thread_applies_the_records_of_a_long_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The event loop applies them once, when they are committed, to the image that all see."""
+    """The event loop applies them once, after the commit, to the image that all modules see."""
     applied, apply = Counter[bool](), Image.apply
 
     def counted(image: Image, record: MetadataRecord) -> Change | None:

@@ -1,4 +1,5 @@
-"""Files that options name: a thread reads them, a decision is made again with the verdict, and few may hang."""
+"""Tests files that options name: a thread reads them, the decision is made again with the verdict, and the number of
+hung reads is limited."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ OWN = ConfigResource(ResourceType.BROKER, "1")
 
 
 class Hung:
-    """Files whose reads wait until they are answered."""
+    """Files whose reads wait until a test answers them."""
 
     def __init__(self) -> None:
         self.answered = threading.Event()
@@ -31,7 +32,7 @@ class Hung:
 
 
 def rules_of(check: Callable[[str], None], subjects: list[str]) -> ConfigRules:
-    """Returns rules by which the text in force, which is the last of `subjects`, is checked by its files."""
+    """Returns rules that check the text in force, the last in `subjects`, by its files."""
 
     def checker(_name: str, _configs: object) -> FileCheck:
         subject = subjects[-1]

@@ -1,4 +1,4 @@
-"""Empty directories become a node's own, others' are refused."""
+"""Tests that empty directories are formatted for the node, and other nodes' directories are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests in Envelopes: what goes in, what comes out, and what is made of controllers that answer something else."""
+"""Tests requests in Envelopes: the request and the response inside, and other answers of controllers."""
 
 from __future__ import annotations
 

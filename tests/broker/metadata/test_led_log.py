@@ -1,4 +1,5 @@
-"""The log of a quorum whose only voter is this node: its epochs, its voters, and what others may read of it."""
+"""Tests the log of a quorum whose only voter is this node: its epochs, its voters, and the records that others may
+fetch."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ ALL = 1 << 20
 
 
 def formatted(tmp_path: Path) -> MetadataHarness:
-    """A node whose directory says who its voter is, and where that is reached."""
+    """Formats a node whose directory names its voter and the voter's address."""
     harness = MetadataHarness(tmp_path)
     claim(
         harness.directories, harness.directories[0], OPTIONS.node_id, REACHABLE.controller_listeners, None,
@@ -63,7 +64,7 @@ def endpoints(metadata: Metadata) -> list[VoterEndpoint]:
 
 
 def openings(metadata: Metadata) -> list[list[type]]:
-    """The types of the control records with which each epoch began."""
+    """Returns the types of the control records at the beginning of each epoch."""
     batches = metadata.metadata_log.batches(0)
     return [[type(record) for record in batch.quorum] for batch in batches if batch.quorum]
 

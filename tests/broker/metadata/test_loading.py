@@ -1,4 +1,4 @@
-"""Loading: snapshots, what follows them, and transactions."""
+"""Tests loading: snapshots, the records after them, and transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster's metadata over restarts, clean and unclean, and over failing disks."""
+"""Tests a cluster's metadata over restarts, clean and unclean, and with failing disks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def create(cluster: Metadata, name: str, partitions: int = 1) -> CreateTop
 
 
 def state(image: Image) -> dict[str, object]:
-    """All that a restart must bring back; brokers register anew each time."""
+    """Returns the state that a restart must restore; brokers register again each time."""
     topics = {topic.name: (topic.topic_id, {**topic.partitions}) for topic in image.topics()}
     configs = {resource: dict(image.configs(resource)) for resource in image.configured()}
     return {"topics": topics, "configs": configs, "features": image.features, "producers": image.producer_ids}

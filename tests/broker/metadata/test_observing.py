@@ -1,4 +1,5 @@
-"""An observer's log and image under a leader that a test plays: what is lost, later, elsewhere, or cannot be."""
+"""Tests an observer's log and image with a leader that the test controls: answers that are lost, late, from another
+node, or invalid."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ OTHER_ID = b"another-topic's-"
 
 
 class ObserverHarness:
-    """One observer, opened on a directory over and over, and the controllers that it finds."""
+    """An observer, which is opened repeatedly on a directory, and its controllers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -83,7 +84,7 @@ class ObserverHarness:
         return self.loader.image.topic_names()
 
     def snapshot_of(self, offset: int, *records: MetadataRecord) -> tuple[SnapshotId, bytes]:
-        """As a leader has it."""
+        """Returns a leader's snapshot."""
         snapshot_id = SnapshotId(offset, self.leader.epoch)
         path = self.folder / "made"
         image = given.image(*records)
@@ -258,7 +259,7 @@ async def test_a_fault_of_ours_ends_the_broker_instead_of_its_metadata(
 
 
 async def settled(harness: ObserverHarness) -> None:
-    """The task of the observer has ended."""
+    """Returns once the observer's task has ended."""
     assert harness.observing._task is not None
     await asyncio.wait([harness.observing._task], timeout=10)
 

@@ -1,4 +1,5 @@
-"""The stop of a node that is broker and controller: the other brokers have read who leads in its place."""
+"""Tests the stop of a node that is broker and controller: before it ends, the other brokers have read the new
+leaders."""
 
 from __future__ import annotations
 
@@ -23,11 +24,11 @@ R = TypeVar("R")
 
 OTHER = 2
 TURNS = 20
-"""Turns of the event loop, in which everything happens that waits for no timer."""
+"""Number of turns of the event loop in which all work is done that doesn't wait for a timer."""
 
 
 class StoppingNode:
-    """A node that leads a partition, of which another broker has the other replica."""
+    """A node that leads a partition with another replica on another broker."""
 
     def __init__(self, folder: Path) -> None:
         self.harness = MetadataHarness(folder)
@@ -35,7 +36,7 @@ class StoppingNode:
         self.controller = self.metadata.controller
 
     async def heartbeat(self) -> None:
-        """The other broker has read all metadata."""
+        """Sends a heartbeat of the other broker, which has read all metadata."""
         await self.controller.submit(given.heartbeat(self.metadata.image, OTHER), BrokerHeartbeatResponse)
 
     async def begin(self) -> None:

@@ -1,4 +1,5 @@
-"""Places of replicas reach the controllers, in few requests and however often these do not answer."""
+"""Tests that placements of replicas reach the controllers, in few requests, even if controllers don't answer for a
+while."""
 
 from __future__ import annotations
 

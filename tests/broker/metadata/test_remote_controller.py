@@ -1,4 +1,4 @@
-"""Requests to a controller elsewhere: whose they are, and what is made of answers without an error of their own."""
+"""Tests requests to a remote controller: their sender, and answers without a top-level error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CREATED = CreateTopicsResponse(
 )
 LAST = 7
 HEADER_BYTES = 5
-"""Of an answer in an envelope: the correlation id, and no tags."""
+"""Bytes of the header of an answer in an envelope: the correlation id, and no tags."""
 
 
 class Sent(NamedTuple):
@@ -39,7 +39,7 @@ class Sent(NamedTuple):
 
 
 class OneController:
-    """Remembers what it is sent, and gives one answer."""
+    """A controller that records its requests, and always gives the same answer."""
 
     def __init__(self, answer: object) -> None:
         self.answer = answer

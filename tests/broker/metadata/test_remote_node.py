@@ -1,4 +1,4 @@
-"""A broker's life under controllers elsewhere, which refuse, forget to answer, and take their time."""
+"""Tests a broker's life with remote controllers that reject requests, don't answer, or answer late."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ R = TypeVar("R")
 ENDPOINTS = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
 EPOCH = 17
 TURNS = 20
-"""Of the event loop, in which everything is done that waits for no alarm."""
+"""Number of turns of the event loop in which all work is done that doesn't wait for a timer."""
 
 ONE, TWO = b"directory-one---", b"directory-two---"
 
 
 class FakeController:
-    """Answers registrations and heartbeats as a test says; refusals come first."""
+    """A controller that answers registrations and heartbeats as a test sets, rejections first."""
 
     has_renounced = False
 
@@ -113,7 +113,7 @@ class RemoteNodeHarness:
         )
 
     async def until(self, come: Callable[[], bool]) -> int:
-        """Moves the clock from alarm to alarm until something has come about; how long that took, in milliseconds."""
+        """Moves the clock from timer to timer until a condition holds; returns the elapsed milliseconds."""
         await asyncio.sleep(0)
         begun_ms = self.clock.monotonic_ms()
         async with asyncio.timeout(PATIENCE_S):
@@ -308,7 +308,7 @@ async def test_a_replica_that_was_moved_is_reported_until_a_controller_takes_it(
 
 
 def replace(harness: RemoteNodeHarness) -> None:
-    """Another incarnation is registered in place of the node, as its image tells it."""
+    """Registers another incarnation in place of the node, in the node's image."""
     harness.controller.epoch = EPOCH + 10
     harness.image.brokers[7] = BrokerRegistration(7, EPOCH + 5, b"former----------", (), {}, None, fenced=True)
 

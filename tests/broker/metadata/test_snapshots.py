@@ -1,4 +1,4 @@
-"""Snapshots of the metadata log: when they are written, and what goes behind them."""
+"""Tests snapshots of the metadata log: when they are written, and what is deleted afterwards."""
 
 from __future__ import annotations
 

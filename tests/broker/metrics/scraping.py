@@ -1,4 +1,4 @@
-"""Scrapes of a broker in the test's own process, over a socket, read by prometheus_client's parsers."""
+"""Scrapes of a broker in the test's process, over a socket, parsed by prometheus_client."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def get(broker: InProcess, path: str = "/metrics", accept: str = "", metho
 
 
 def samples(body: str, *, is_open_metrics: bool = False) -> dict[str, float]:
-    """Returns the values by name and labels, as they are written, with labels in order of their names."""
+    """Returns the values by name and labels, as written, with sorted labels."""
     families = (open_metrics if is_open_metrics else plain_text)(body)
     return {
         f"{sample.name}{{{','.join(f'{name}={value}' for name, value in sorted(sample.labels.items()))}}}": sample.value
@@ -51,7 +51,7 @@ def samples(body: str, *, is_open_metrics: bool = False) -> dict[str, float]:
 
 
 async def scraped(broker: InProcess) -> dict[str, float]:
-    """Returns what a scrape says now; a page that was made before is not served again."""
+    """Returns the samples of a new scrape; a cached page is not used."""
     assert broker.server.metrics is not None
     broker.server.metrics.scraper.forget_pages()
     return samples((await get(broker)).body)

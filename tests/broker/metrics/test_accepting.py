@@ -1,4 +1,4 @@
-"""Scrapers are accepted one after the other, however many come."""
+"""Tests that scrapers are accepted one after the other, even if many connect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOCALHOST = "127.0.0.1"
 
 
 class Turns:
-    """Pauses that end when a test says so."""
+    """Pauses that a test ends."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.waiting = asyncio.Event()
@@ -40,14 +40,14 @@ class Turns:
         self.go_on.clear()
 
     async def next(self) -> None:
-        """Lets the next connection come, and returns once the one after it has to wait."""
+        """Lets the next connection in, and returns once the connection after it waits."""
         self.waiting.clear()
         self.go_on.set()
         await self.waiting.wait()
 
 
 class Accepted(asyncio.Protocol):
-    """The connections that were accepted, in their order."""
+    """The accepted connections, in order."""
 
     def __init__(self, transports: list[asyncio.BaseTransport]) -> None:
         self._transports = transports

@@ -1,4 +1,4 @@
-"""A controller without a broker, and a process that is only starting, tell Prometheus of themselves."""
+"""Tests the metrics of a controller without a broker, and of a process that is starting."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def controller(tmp_path: Path) -> AsyncIterator[ControllerServer]:
 
 
 async def get(endpoint: MetricsEndpoint, path: str) -> tuple[int, str]:
-    """Returns status and body."""
+    """Returns the status and the body."""
     url = f"http://127.0.0.1:{endpoint.port}{path}"
 
     def answer() -> tuple[int, str]:

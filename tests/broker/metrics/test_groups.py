@@ -1,4 +1,5 @@
-"""Groups, by kafka_exporter's rules; and ends of partitions that other brokers lead."""
+"""Tests the metrics of groups by kafka_exporter's rules, and the high watermarks of partitions that other brokers
+lead."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[InProcess]:
 
 
 async def filled(broker: InProcess) -> Client:
-    """A client of a topic of two partitions, the first with three records."""
+    """Returns a client of a topic with two partitions, the first with three records."""
     await broker.create_topic("t", 2)
     client = broker.client()
     context = Context(client.connection, ApiKey.FIND_COORDINATOR, 0, 1, "c", 100)
@@ -137,7 +138,7 @@ def end_of(index: int) -> ListOffsetsPartitionResponse:
 
 
 class Cluster(SimpleNamespace):
-    """The part of a broker that ends are looked for in."""
+    """The part of a broker that is needed to find high watermarks."""
 
     def __init__(self, leaders: Leaders) -> None:
         environment = SimpleNamespace(

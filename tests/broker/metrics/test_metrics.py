@@ -1,4 +1,4 @@
-"""A broker tells Prometheus of itself, by the names that dashboards of Kafka know."""
+"""Tests that a broker's metrics have the names that dashboards for Kafka use."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The names that dashboards and alerts ask for are served: of the shipped ones, and of those in `dashboards.txt`.
+"""Tests that the broker serves the metrics that dashboards and alerts use: the shipped ones, and those in
+`dashboards.txt`.
 
-`make test-metrics` looks at what their expressions return.
+`make test-metrics` checks the results of their expressions.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def listed() -> Iterator[str]:
 
 @pytest.fixture
 async def served(tmp_path: Path) -> set[str]:
-    """The names that a broker serves, if there is something to tell."""
+    """Returns the names that a broker serves if it has data for all of them."""
     async with InProcess(tmp_path, OPTIONS) as broker:
         await broker.create_topic("t")
         assert broker.server.metrics is not None

@@ -1,4 +1,5 @@
-"""Requests are counted, a sample of them is timed, and slow ones are told with where their time went."""
+"""Tests that requests are counted, a sample of them is timed, and slow requests are logged with the parts of their
+time."""
 
 from __future__ import annotations
 

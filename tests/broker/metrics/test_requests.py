@@ -1,4 +1,4 @@
-"""Where the time of requests goes, what old clients cost, and what the log says of it."""
+"""Tests the parts of requests' times, the conversions for old clients, and the log lines about slow requests."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_every_part_of_a_requests_time_is_told(broker: InProcess) -> None:
 
 
 class Transport:
-    """The way out of answers, with so many looks until all has gone."""
+    """A transport whose bytes are sent after a number of checks."""
 
     def __init__(self, looks: int) -> None:
         self.looks = looks
@@ -77,7 +77,7 @@ class Connection:
 
 
 def sent(looks: int) -> tuple[int, int]:
-    """Returns how long an answer took to go out, in milliseconds, and how often it was looked at."""
+    """Returns the time in milliseconds until an answer was sent, and the number of checks."""
     clock, times = ManualClock(0), ApiTimes()
     place = times.add(context(), 0)
     Look(clock, cast(ClientConnection, Connection(Transport(looks))), times, place, 0)()

@@ -1,4 +1,4 @@
-"""How often a page is made, and how long its turns are."""
+"""Tests how often a page is made, and the length of its turns."""
 
 from __future__ import annotations
 

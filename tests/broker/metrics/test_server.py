@@ -1,4 +1,5 @@
-"""Whatever scrapers do, there is a place for others, and an end to what is held for them."""
+"""Tests the listener of metrics with misbehaving scrapers: other scrapers are served, and the memory for them is
+bounded."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ REQUEST = b"GET /metrics HTTP/1.1\r\n\r\n"
 
 
 class Socket(asyncio.Transport):
-    """A peer that takes nothing."""
+    """A peer that reads nothing."""
 
     def __init__(self, ip: str) -> None:
         super().__init__()
@@ -55,7 +56,7 @@ class Socket(asyncio.Transport):
 
 
 class Pages:
-    """A page that differs each time, of a hundred bytes."""
+    """A page of a hundred bytes, which differs each time."""
 
     def __init__(self) -> None:
         self.made = 0
@@ -84,7 +85,7 @@ async def asked(connection: MetricsConnection, received: bytes) -> None:
 
 
 def ended(*connections: MetricsConnection) -> None:
-    """Their timers and tasks end with them."""
+    """Closes the servers, so that their timers and tasks end with them."""
     for connection in connections:
         connection.connection_lost(None)
 

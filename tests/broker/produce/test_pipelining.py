@@ -1,4 +1,4 @@
-"""A transactional producer's requests are appended one behind the other, as any producer's are."""
+"""Tests that a transactional producer's requests are pipelined, like any other producer's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.waiting import until
 
 VERSION = 13
 TRANSACTION = 1
-"""The type of a key of FindCoordinator."""
+"""The key type of transactional ids in FindCoordinator."""
 
 
 async def test_requests_of_a_transaction_wait_for_their_commit_together(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ async def test_a_request_that_a_thread_decodes_stays_before_the_next(tmp_path: P
 
 
 async def test_a_request_that_a_thread_decodes_is_appended_though_its_client_goes(tmp_path: Path) -> None:
-    """With acks=0, its producer may be gone as soon as it has sent."""
+    """With acks=0, the producer may disconnect as soon as it has sent the request."""
     async with InProcess(tmp_path) as broker:
         topic_id = await broker.create_topic("t")
         client = broker.client()

@@ -1,4 +1,4 @@
-"""Records that take long to look at: what their connection, and others, see of it."""
+"""Tests records that take long to validate: the effect on their connection and on others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Requests that are parsed in place are answered as those that the codec decodes, byte for byte."""
+"""Tests that requests that are parsed in place have the same answers as requests that the codec decodes, byte for
+byte."""
 
 from __future__ import annotations
 
@@ -37,10 +38,10 @@ def request(topic_id: bytes, *partitions: tuple[int, bytes | None], acks: int = 
 
 
 BODY = 4 + 10 + len(b"test") + 1
-"""The position of a request's body: after its size and its header."""
+"""The position of a request's body, after its size and its header."""
 
 VERSIONS = (wire.FIRST_VERSION, FIRST_TOPIC_ID_VERSION)
-"""One that names topics, one that has their ids: the others have the same layout."""
+"""A version that names topics, and a version with topic ids; the other versions have the same layouts."""
 
 BAD_CRC = batch()[:-1] + b"!"
 

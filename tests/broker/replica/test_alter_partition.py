@@ -1,4 +1,4 @@
-"""The way of ISR changes to the controller: what becomes of it where something fails."""
+"""Tests how ISR changes reach the controller, and the effect of failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Records that only wait for a replica that was about to join the in-sync ones are committed when its broker goes."""
+"""Tests records that wait only for a replica that was about to join the ISR: they are committed when its broker
+goes."""
 
 from __future__ import annotations
 

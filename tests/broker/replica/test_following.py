@@ -1,4 +1,4 @@
-"""A follower takes over from its leader batches as they are, watermarks, and nothing of another epoch."""
+"""Tests a follower: it appends its leader's batches unchanged, follows its watermarks, and rejects other epochs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PID = 4000
 
 
 class Waiter:
-    """Counts how often it is woken."""
+    """A waiter that counts its wake-ups."""
 
     committed_only = False
     missing_bytes = 1
@@ -49,7 +49,7 @@ class Waiter:
 
 @pytest.fixture
 def leader(tmp_path: Path) -> Log:
-    """Three batches of epochs 1 and 3: offsets 0 to 1, 2, and 3."""
+    """Returns a leader's log with three batches of epochs 1 and 3: offsets 0 to 1, 2, and 3."""
     log = open_log(tmp_path / "leader-0")
     append(log, batch("a", "b"), leader_epoch=1)
     append(log, batch("c"), leader_epoch=EPOCH)
@@ -116,7 +116,7 @@ def test_the_log_start_offset_follows_no_further_than_what_is_committed(leader: 
 
 
 def test_batches_of_a_newer_epoch_than_was_asked_in_are_left_out(leader: Log, follower: Partition) -> None:
-    """KAFKA-18723: a leader that answers late may have become a follower, and taken over another's records."""
+    """KAFKA-18723: a leader that answers late may have become a follower, and have another leader's records."""
     follower.become(Following(LEADER, 2), NOW_MS)
     assert replicate(follower, leader, 2) == 2
     assert values(read_all(follower.log)) == ["a", "b"]
@@ -158,7 +158,8 @@ def test_offsets_do_not_go_back(leader: Log, follower: Partition) -> None:
 
 
 def test_an_empty_log_cannot_begin_within_a_batch(leader: Log, follower: Partition) -> None:
-    """DeleteRecords has moved the leader's start into its first batch: the follower's log has to begin before it."""
+    """DeleteRecords has moved the leader's start into its first batch, so the follower's log must begin before that
+    offset."""
     follower.log.truncate_fully(1, NOW_MS)
     with pytest.raises(BeginsInBatch) as caught:
         append_as_follower(follower, fetched(leader), EPOCH, 0, NOW_MS)
@@ -182,7 +183,8 @@ def test_producers_and_transactions_follow(tmp_path: Path, follower: Partition) 
 
 
 def test_records_of_before_the_leader_s_start_give_way_to_its_first_batch(leader: Log, follower: Partition) -> None:
-    """Records of another leader that were never committed, where this one has deleted its own since."""
+    """The follower has records of another leader that were never committed; this leader has deleted its own records
+    there since."""
     append_as_follower(follower, memoryview(bytearray(batch("other"))), EPOCH, 0, NOW_MS)
     with error_of(ErrorCode.UNKNOWN_SERVER_ERROR):
         append_as_follower(follower, fetched(leader), EPOCH, 0, NOW_MS)

@@ -1,4 +1,4 @@
-"""Logs on disk of a topic that was deleted, and made anew under its name, while the broker was down."""
+"""Tests logs on disk of a topic that was deleted, and created again with the same name, while the broker was down."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A commit of many records: no callback of the event loop does the work of all of them.
+"""Tests a commit of many records: no callback of the event loop does the work of all of them.
 
-A callback's work is counted in lines of Python. The image takes all records at once, with few lines for each.
+The work of a callback is counted in lines of Python. The image applies all records at once, with few lines for each.
 """
 
 from __future__ import annotations

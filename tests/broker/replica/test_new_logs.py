@@ -1,4 +1,4 @@
-"""The logs of new partitions: made in steps, between which others have their turn."""
+"""Tests the creation of new partitions' logs in steps, between which other work runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.clock import ManualClock
 
 
 class Logs:
-    """Logs that take a millisecond each, by their clock."""
+    """Logs whose creation takes a millisecond each, by their own clock."""
 
     def __init__(self, takes_ms: int = 1) -> None:
         self.clock = ManualClock()
@@ -39,7 +39,7 @@ def new_logs(logs: Logs) -> NewLogs:
 
 
 async def turn() -> None:
-    """One turn of the event loop."""
+    """Runs one turn of the event loop."""
     await asyncio.sleep(0)
 
 

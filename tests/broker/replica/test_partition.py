@@ -1,4 +1,4 @@
-"""A partition in its roles: who may append, what is committed by whom, and who hears of it."""
+"""Tests a partition in its roles: which appends are allowed, what commits records, and which waiters are called."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def append(partition: Partition, *, for_all: bool = True) -> int:
 
 
 class CommitCallback:
-    """Notes the error codes with which it is called."""
+    """Records the error codes with which it is called."""
 
     def __init__(self) -> None:
         self.codes: list[ErrorCode] = []

@@ -1,4 +1,5 @@
-"""A replica that is reassigned to another broker: it is served no more, and its log goes (KAFKA-13198, KAFKA-13837)."""
+"""Tests a replica that is reassigned to another broker: it is no longer served, and its log is deleted (KAFKA-13198,
+KAFKA-13837)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ HERE, ELSEWHERE = 1, 2
 
 
 async def reassign(broker: InProcess, to: int, topic_id: bytes) -> None:
-    """Has another broker have the only replica, which leads."""
+    """Reassigns the partition's only replica, the leader, to another broker."""
     controller = cast(LocalController, broker.server.broker.controller)
     change = PartitionChangeRecord(
         partition_id=0, topic_id=topic_id, replicas=[to], isr=[to], leader=to, directories=[NO_UUID]

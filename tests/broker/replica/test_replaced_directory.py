@@ -1,4 +1,4 @@
-"""A log directory that another one has taken the place of, by the next start: what becomes of the replicas in it."""
+"""Tests the replicas of a log directory that was replaced by another directory before the next start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def options(directory: Path, *log_dirs: str) -> dict[str, str]:
 
 
 async def with_orders_lost(directory: Path, settings: dict[str, str]) -> None:
-    """Makes a topic, and takes away the directory that has it."""
+    """Creates a topic, and removes the directory that has its log."""
     async with InProcess(directory, settings) as broker:
         await broker.create_topic("orders")
         lost = broker.server.broker.replicas.leader(*ORDERS).log_dir

@@ -1,4 +1,5 @@
-"""A broker's fetchers against a leader of the test's: appends, truncations, pauses, and who is followed where."""
+"""Tests a broker's fetchers with a leader that the test controls: appends, truncations, pauses, and changes of
+leaders."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ SOON = {"replica.fetch.backoff.ms": str(BACKOFF_MS)}
 
 
 class Leader:
-    """The other end: requests wait here for the test's answers."""
+    """The leader's end of the connection: requests wait here for the test's answers."""
 
     def __init__(self) -> None:
         self.address = Address("leader", 9092)
@@ -78,10 +79,10 @@ class Leader:
 
 
 class FollowerBroker(InProcess):
-    """A broker with an empty partition 0 of `t`, which the test's leader leads."""
+    """A broker with the empty partition 0 of `t`, which the test's leader leads."""
 
     def __init__(self, directory: Path, options: dict[str, str] | None = None, clock: Clock | None = None) -> None:
-        """`clock` is of the fetchers; the broker's own unless it is given."""
+        """`clock` is the clock of the fetchers, by default the broker's."""
         super().__init__(directory, options)
         self._clock = clock
 
@@ -115,7 +116,7 @@ class FollowerBroker(InProcess):
         return self.server.broker.replicas.partition("t", 0)
 
     async def fetched(self, *partitions: PartitionData, code: ErrorCode = ErrorCode.NONE) -> FetchPartition | None:
-        """Answers the next Fetch; the partition as that names it, None where it does not."""
+        """Answers the next Fetch; returns the partition that it names, or None."""
         request, answer = await self.leader.next()
         assert isinstance(request, FetchRequest)
         topics = [response_topic(self.partition.topic_id, *partitions)] if partitions else []
@@ -123,7 +124,7 @@ class FollowerBroker(InProcess):
         return request.topics[0].partitions[0] if request.topics else None
 
     async def offset_listed(self, offset: int) -> int:
-        """Answers the next ListOffsets; the timestamp that it names."""
+        """Answers the next ListOffsets; returns the timestamp that it names."""
         request, answer = await self.leader.next()
         assert isinstance(request, ListOffsetsRequest)
         listed = ListOffsetsPartitionResponse(partition_index=0, error_code=0, offset=offset)
@@ -140,7 +141,7 @@ def batch_at(offset: int, *values: str, epoch: int = EPOCH) -> bytes:
 
 
 def damaged(batch: bytes) -> bytes:
-    """Returns the batch with a bit changed that its checksum covers."""
+    """Returns the batch with one flipped bit that its checksum covers."""
     return batch[:-1] + bytes([batch[-1] ^ 1])
 
 
@@ -309,7 +310,7 @@ async def test_partitions_are_spread_over_the_fetchers_of_a_leader(tmp_path: Pat
 
 
 async def refuse(broker: FollowerBroker, code: ErrorCode, count: int) -> None:
-    """Answers the next Fetch, which names so many partitions of one topic, with an error for each."""
+    """Answers the next Fetch, which names this number of partitions of one topic, with an error for each."""
     request, answer = await broker.leader.next()
     assert isinstance(request, FetchRequest)
     assert len(request.topics[0].partitions) == count

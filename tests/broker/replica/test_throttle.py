@@ -1,4 +1,4 @@
-"""Which replicas are throttled, and how fast they may be."""
+"""Tests which replicas are throttled, and their limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A follower's log that is cut by a thread, and what comes meanwhile: roles, deletions, moves, failures, the end."""
+"""Tests the truncation of a follower's log in a thread, and concurrent events: roles, deletions, moves, failures, the
+stop."""
 
 from __future__ import annotations
 
@@ -29,14 +30,14 @@ from tests.waiting import until
 T = TopicPartition("t", 0)
 ME, OTHER = 1, 2
 EPOCH = 5
-"""In which the other broker leads."""
+"""The epoch in which the other broker leads."""
 NEXT = EPOCH + 1
 LATER_MS = 1 << 50
 VALUES = [b"first", b"second", b"third", b"fourth"]
 
 
 class Held(Workers):
-    """Threads that begin to cut logs when the test says so."""
+    """Threads that begin to truncate logs when the test allows it."""
 
     def __init__(self) -> None:
         super().__init__(1, "held")
@@ -46,7 +47,7 @@ class Held(Workers):
         self.held.append((work, then))
 
     def go(self) -> None:
-        """Runs begun work to its end."""
+        """Runs the waiting work to its end."""
         held, self.held = self.held, []
         for work, then in held:
             try:
@@ -58,7 +59,7 @@ class Held(Workers):
 
 
 class Follower(InProcess):
-    """A broker that follows another in partition 0 of `t`, of which it has four records, one a batch."""
+    """A broker that follows another broker in partition 0 of `t`, with four records in four batches."""
 
     def __init__(self, directory: Path, options: dict[str, str] | None = None, *, holds: bool = True) -> None:
         super().__init__(directory, options)
@@ -95,7 +96,7 @@ class Follower(InProcess):
         return asyncio.ensure_future(self.partition.truncate(offset, epoch, self.disk_work))
 
     async def begun(self, offset: int = 2) -> asyncio.Task[bool]:
-        """A truncation that is under way."""
+        """Begins a truncation, and returns while it is in progress."""
         task = self.truncate(offset)
         await turns()
         assert self.workers.held
@@ -114,7 +115,7 @@ def leads(epoch: int = NEXT, *, partition_epoch: int | None = None, end: int = 4
 
 
 def error_of(partition: Partition, epoch: int = -1) -> tuple[ErrorCode, int, int]:
-    """How clients are refused, and where they are sent."""
+    """Returns the error that clients get, and the leader that it names."""
     with pytest.raises(LeaderMoved) as caught:
         partition.check_leads(epoch)
     return caught.value.code, caught.value.leader_id, caught.value.leader_epoch
@@ -281,7 +282,7 @@ async def test_a_log_that_moves_is_cut_in_both_places(tmp_path: Path) -> None:
 
 
 def two_dirs(directory: Path) -> dict[str, str]:
-    """Of which neither has the metadata."""
+    """Returns two directories, neither of which has the metadata."""
     return {"log.dirs": f"{directory / 'a'},{directory / 'b'}", "metadata.log.dir": str(directory / "metadata")}
 
 
@@ -301,7 +302,7 @@ async def test_a_truncation_that_fails_takes_the_directory_offline_and_nobody_le
 
 
 class ReleasedAtTheEnd(Workers):
-    """A thread that gets on with its work once it is waited for."""
+    """A thread that continues its work once another thread waits for it."""
 
     def __init__(self, go: Event) -> None:
         super().__init__(1, "released")

@@ -1,4 +1,4 @@
-"""An authority and the certificates that it signs, made by the openssl command."""
+"""An authority and its certificates, made by the openssl command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def openssl(*arguments: str) -> None:
 
 
 class Authority:
-    """Signs certificates; keys are of elliptic curves, which take a millisecond to make."""
+    """Signs certificates. The keys are of elliptic curves, which take a millisecond to create."""
 
     def __init__(self, directory: Path, name: str = "ca") -> None:
         self.directory = directory

@@ -1,4 +1,5 @@
-"""A small issuer of tokens: keys, tokens that they sign, and the keys over HTTP as OpenID providers have them."""
+"""A small issuer of tokens: its keys, the tokens that it signs, and its keys over HTTP, as OpenID providers serve
+them."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
 
 def jwk(key: Key, kid: str | None, **more: object) -> dict[str, object]:
-    """The public part of a key, as a JWKS has it."""
+    """Returns the public part of a key, in the form of a JWKS."""
     if isinstance(key, rsa.RSAPrivateKey):
         public = RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
     elif isinstance(key, ec.EllipticCurvePrivateKey):
@@ -54,7 +55,7 @@ def jwks(*keys: Mapping[str, object]) -> bytes:
 
 
 def claims(**changes: object) -> dict[str, object]:
-    """The claims of alice's token for an hour; a change to None takes one away."""
+    """Returns the claims of alice's token for an hour; a change to None removes a claim."""
     now = int(time.time())
     usual = {"sub": "alice", "iat": now, "exp": now + HOUR_S, "scope": "kafka", **changes}
     return {name: value for name, value in usual.items() if value is not None}
@@ -64,30 +65,30 @@ def token(
     key: Key, kid: str | None = "one", algorithm: str = "ES256", header: Mapping[str, object] | None = None,
     **changes: object,
 ) -> str:  # fmt: skip
-    """A token that the key has signed."""
+    """Returns a token signed with the key."""
     headers = {**({} if kid is None else {"kid": kid}), **(header or {})}
     return ALLOWED.encode(json.dumps(claims(**changes)).encode(), key, algorithm, headers)
 
 
 def part(value: object) -> str:
-    """One part of a token, made by hand."""
+    """Returns one part of a hand-made token."""
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def unsigned(header: object = None, **changes: object) -> str:
-    """A token that nobody signed."""
+    """Returns a token without a signature."""
     return f"{part({'alg': 'none'} if header is None else header)}.{part(claims(**changes))}."
 
 
 def bearer(of: str, *extensions: str, authzid: str = "") -> bytes:
-    """The client's first message."""
+    """Returns the client's first message."""
     first = f"n,a={authzid}," if authzid else "n,,"
     return "\x01".join((first, f"auth=Bearer {of}", *extensions, "", "")).encode()
 
 
 class Issuer:
-    """Serves keys over HTTP; they may change, and it may fail."""
+    """Serves keys over HTTP. A test can change the keys, and make it fail."""
 
     def __init__(self, *keys: Mapping[str, object]) -> None:
         self.keys = keys

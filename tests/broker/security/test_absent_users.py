@@ -1,4 +1,4 @@
-"""Users of SCRAM that do not exist: where they are challenged alike, and where not."""
+"""Tests absent SCRAM users: on which brokers and listeners their challenges are equal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECRET = "delegation.token.secret.key"
 
 
 async def salt(broker: InProcess, listener: int = CLOSED) -> bytes:
-    """Returns the salt of a user that does not exist."""
+    """Returns the salt of an absent user."""
     client = Client(broker.server, listener)
     await handshake(client, "SCRAM-SHA-256")
     answer = await authenticate(client, b"n,,n=nobody,r=abc")
@@ -45,7 +45,7 @@ async def test_all_listeners_of_a_process_challenge_it_alike(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("options", [{}, {SECRET: ""}])
 async def test_another_process_challenges_it_otherwise(tmp_path: Path, options: dict[str, str]) -> None:
-    """An empty secret is none: of one that all know, all could tell who does not exist."""
+    """An empty secret counts as none, because everybody knows it, and could find out which users exist."""
     salts = set()
     for name in ("a", "b"):
         async with InProcess(tmp_path / name, {**OPTIONS, **options}) as broker:

@@ -1,4 +1,5 @@
-"""A connection before it has authenticated, while it does, after it failed, and when it does so again."""
+"""Tests a connection before it has authenticated, while it authenticates, after a failure, and when it
+reauthenticates."""
 
 from __future__ import annotations
 

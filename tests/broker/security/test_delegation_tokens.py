@@ -1,4 +1,5 @@
-"""Delegation tokens: who may ask for them, over which connections, and what who shows one may do."""
+"""Tests delegation tokens: which clients may request them, over which connections, and the permissions of a client that
+uses one."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ async def renewed(client: Client, key: bytes) -> int:
 async def show(
     client: Client, token_id: str, key: bytes, mechanism: str = "SCRAM-SHA-256", extension: str = "tokenauth=true"
 ) -> SaslAuthenticateResponse:
-    """Authenticates by a token."""
+    """Authenticates with a token."""
     await handshake(client, mechanism)
     exchange = ScramClient(mechanism, token_id, base64.b64encode(key).decode(), "nonce")
     exchange._bare += f",{extension}"

@@ -1,4 +1,4 @@
-"""A broker whose clients authenticate by tickets; what a ticket is says a context without Kerberos."""
+"""Tests a broker whose clients authenticate by tickets, with a security context without Kerberos."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TEN_MINUTES_MS = 600_000
 
 
 def library(begin: Callable[[TicketOptions, Clock], ServerExchange]) -> SimpleNamespace:
-    """Returns a stand-in for the module by which the library of Kerberos is asked."""
+    """Returns a replacement for the module that calls the Kerberos library."""
     return SimpleNamespace(acceptor=lambda options, clock: lambda: begin(options, clock))
 
 
@@ -131,7 +131,7 @@ async def frame(client: Client, message: bytes) -> bytes:
 
 @pytest.mark.parametrize("has_handshake", [True, False], ids=["0.10", "0.9"])
 async def test_old_clients_send_tokens_without_a_header(tmp_path: Path, has_handshake: bool) -> None:
-    """Those of 0.9 say nothing before; and the last message is not answered, as javax.security.sasl has no answer."""
+    """Clients of 0.9 send no request before. The last message gets no answer, because javax.security.sasl has none."""
     async with served(tmp_path) as broker:
         client = stranger(broker)
         if has_handshake:
@@ -172,7 +172,7 @@ async def test_nothing_is_answered_between_token_and_choice(tmp_path: Path) -> N
 
 @contextmanager
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
-    """A library that takes long: yields when it was asked, and what lets it go on."""
+    """Yields a library that takes long: an event when it is called, and the function that lets it continue."""
     begun, goes_on = threading.Event(), threading.Event()
 
     class SlowContext(SaidContext):

@@ -1,4 +1,4 @@
-"""Key stores on a file system that hangs: only requests that read them wait."""
+"""Tests key stores on a file system that hangs: only requests that read them wait."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOCATION = "listener.name.secure.ssl.truststore.location"
 
 
 class HungFiles:
-    """Reads of files whose name begins with "hung", which wait until `answer` is called."""
+    """Reads of files whose name begins with "hung"; they wait until `answer` is called."""
 
     def __init__(self) -> None:
         self.answered = threading.Event()
@@ -43,7 +43,7 @@ class HungFiles:
 
 @pytest.fixture(scope="module")
 def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
-    """A broker's connections are uvloop's to make."""
+    """Uses uvloop, because a broker's connections need it."""
     policy: asyncio.AbstractEventLoopPolicy = uvloop.EventLoopPolicy()
     return policy
 
@@ -85,7 +85,7 @@ def with_trust_store(path: Path) -> alter.IncrementalAlterConfigsRequest:
 
 
 async def codes(client: Client) -> list[int]:
-    """Returns the error codes of the answer to a change that waited."""
+    """Returns the error codes of the answer to a change that had to wait."""
     (frame,) = await client.frames(1)
     answer = decode_response(frame, 44, 1, alter.IncrementalAlterConfigsResponse)
     return [one.error_code for one in answer.responses]

@@ -1,4 +1,4 @@
-"""The names of Kerberos principals, by rules."""
+"""Tests the rules that derive names from Kerberos principals."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Key stores and trust stores: PKCS12 as openssl and keytool make it, what is said of JKS, and stores that are changed
-while they are used."""
+"""Tests key stores and trust stores: PKCS12 of openssl and keytool, errors about JKS, and changes of stores in use."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ BROKER = 4
 
 @pytest.fixture(scope="module")
 def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
-    """A broker's connections are uvloop's to make."""
+    """Uses uvloop, because a broker's connections need it."""
     policy: asyncio.AbstractEventLoopPolicy = uvloop.EventLoopPolicy()
     return policy
 
@@ -76,7 +75,7 @@ def stored(authority: Authority, name: str = "server", **more: str) -> ListenerO
 
 
 def options(authority: Authority, **more: str) -> dict[str, str]:
-    """The options of a broker with one listener, whose stores are PKCS12."""
+    """Returns the options of a broker with one listener, whose stores are PKCS12."""
     return {
         "listeners": "SECURE://127.0.0.1:0",
         "listener.security.protocol.map": "SECURE:SSL",
@@ -166,7 +165,7 @@ PROBLEMS = {
 
 @pytest.fixture
 def oddities(tmp_path: Path) -> Path:
-    """A directory of what is no store: a FIFO without a writer, a directory, a file without an end in sight."""
+    """Returns a directory with paths that are no stores: a FIFO without a writer, a directory, an endless file."""
     os.mkfifo(tmp_path / "fifo", 0o600)
     (tmp_path / "directory").mkdir(0o700)
     (tmp_path / "large").touch(0o600)
@@ -191,7 +190,7 @@ def test_a_key_store_is_a_regular_file_of_a_store_s_size(oddities: Path, kind: s
 
 
 async def altered(broker: InProcess, **changes: str | None) -> tuple[int, str | None]:
-    """Sets options of the listener, by the words behind ssl.; an error, and its message."""
+    """Sets options of the listener, by their names after ssl.; returns the error and its message."""
     configs = [
         alter.AlterableConfig(name=f"{OPTION}{name.replace('_', '.')}", config_operation=0 if value else 1, value=value)
         for name, value in changes.items()
@@ -241,7 +240,7 @@ async def test_names_may_be_added_to_a_certificate_and_not_taken_away(tmp_path: 
 
 
 def test_brokers_that_would_not_know_each_other_are_kept(tmp_path: Path, authority: Authority) -> None:
-    """The listener by which brokers meet: a certificate of an authority that the others do not trust is refused."""
+    """On the inter-broker listener, a certificate of an authority that the other brokers don't trust is rejected."""
     stranger = Authority(tmp_path, "stranger")
     pkcs12(stranger, "server")
     cluster = {

@@ -1,4 +1,5 @@
-"""Who is refused hangs up first, or has a moment: so that it reads why, whatever it does meanwhile."""
+"""Tests the lingering close: a rejected client closes first, or has some time, so that it reads the reason in any
+case."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
 
 @pytest.fixture
 def reasons() -> Iterator[list[str]]:
-    """The reasons of the lines of connections that were closed."""
+    """Returns the reasons in the log lines about closed connections."""
     reasons: list[str] = []
     with log_lines(lambda line: reasons.append(line.fields["reason"]) if line.level == "warning" else None):
         yield reasons
@@ -69,7 +70,7 @@ async def test_who_does_not_is_closed_after_a_moment(tmp_path: Path, reasons: li
 
 
 async def test_who_does_not_even_read_is_cut_off(tmp_path: Path) -> None:
-    """Nobody counts it any more: it would keep a descriptor until connections.max.idle.ms."""
+    """Such a connection is no longer counted, and would keep a descriptor until connections.max.idle.ms."""
     async with served(tmp_path) as broker:
         client = await rejected_client(broker)
         client.wire.unread_bytes = 1

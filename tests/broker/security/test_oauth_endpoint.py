@@ -1,4 +1,4 @@
-"""The keys of an issuer behind a URL: fetched, fetched anew, missed, and not to be had."""
+"""Tests an issuer's keys at a URL: fetched, fetched again, missing, and unavailable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMES = RefreshTimes(refresh_ms=3_600_000, retry_ms=100, retry_max_ms=1_000)
 
 
 class AtOnce:
-    """Threads that are as fast as their caller."""
+    """Threads that run their work at once."""
 
     is_open = True
 
@@ -39,7 +39,7 @@ class AtOnce:
 
 
 class Source:
-    """Gives the keys that it has, or fails."""
+    """Returns its keys, or fails."""
 
     def __init__(self, *kids: str) -> None:
         self.kids = kids

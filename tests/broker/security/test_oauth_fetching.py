@@ -1,4 +1,4 @@
-"""The keys of an issuer, fetched over HTTP in so much time, whatever the issuer does."""
+"""Tests the fetch of an issuer's keys over HTTP: its timeout holds, whatever the issuer does."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_keys_come_over_http() -> None:
 
 @pytest.fixture
 def secured(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """The contexts of an issuer and of who trusts it."""
+    """Returns the TLS contexts of an issuer and of a client that trusts it."""
     authority = Authority(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority.issue("server"))
@@ -60,7 +60,7 @@ async def test_and_over_tls(secured: tuple[ssl.SSLContext, ssl.SSLContext]) -> N
 
 @pytest.mark.parametrize("first", [b"", HEAD], ids=["head", "body"])
 async def test_an_issuer_has_so_much_time_however_often_it_sends_a_byte(first: bytes) -> None:
-    """The process would wait for its thread as long as that is sent something."""
+    """Otherwise the stop of the process would wait for its thread as long as the issuer sends bytes."""
 
     async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

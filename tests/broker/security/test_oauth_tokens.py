@@ -1,4 +1,4 @@
-"""Tokens by the keys of their issuer: which are taken, and which are not, whoever made them up."""
+"""Tests tokens with their issuer's keys: valid tokens are accepted, and all others are rejected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIMES = {"iat": NOW_S - 10, "exp": NOW_S + 60}
 
 
 def verified(of: str, *keys: dict[str, object]) -> dict[str, object]:
-    """The claims of a token, by an issuer's keys."""
+    """Returns the claims of a token, verified by an issuer's keys."""
     signed = header_of(of)
     return claims_of(of, signed, key_set(jwks(*keys)).find(signed))
 

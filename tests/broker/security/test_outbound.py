@@ -1,4 +1,4 @@
-"""How this node authenticates to others: to a broker of its own kind, over sockets."""
+"""Tests how this node authenticates to other nodes: to another Odradek broker, over sockets."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CLUSTER = {
 
 @pytest.fixture(scope="module")
 def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
-    """A broker's connections are uvloop's to make."""
+    """Uses uvloop, because a broker's connections need it."""
     policy: asyncio.AbstractEventLoopPolicy = uvloop.EventLoopPolicy()
     return policy
 

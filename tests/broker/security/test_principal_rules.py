@@ -1,4 +1,4 @@
-"""The rules that make a principal's name of a subject, as SslPrincipalMapper applies them."""
+"""Tests the rules that map a certificate's subject to a principal, as SslPrincipalMapper applies them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Listeners with TLS, over sockets: who is let in, as whom, and what is told of those who are not."""
+"""Tests listeners with TLS, over sockets: accepted clients, their principals, and the log lines about rejected
+clients."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ LONG_MS = 30_000
 
 @pytest.fixture(scope="module")
 def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
-    """A broker's connections are uvloop's to make."""
+    """Uses uvloop, because a broker's connections need it."""
     policy: asyncio.AbstractEventLoopPolicy = uvloop.EventLoopPolicy()
     return policy
 
@@ -50,7 +51,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 def options(authority: Authority, protocol: str = "SSL", **more: str) -> dict[str, str]:
-    """The options of a broker with one listener; `more` by attribute names."""
+    """Returns the options of a broker with one listener; `more` are by attribute names."""
     return {
         "listeners": "SECURE://127.0.0.1:0",
         "listener.security.protocol.map": f"SECURE:{protocol}",
@@ -243,7 +244,7 @@ async def test_another_subject_in_the_same_file_is_not_taken(tmp_path: Path, aut
 
 
 async def serial_number(broker: InProcess, authority: Authority) -> str:
-    """Returns that of the certificate that the broker shows."""
+    """Returns the serial number of the broker's certificate."""
     _, writer = await asyncio.open_connection("localhost", address(broker).port, ssl=client_context(authority))
     certificate = writer.get_extra_info("peercert")
     writer.close()
@@ -282,14 +283,15 @@ async def test_a_peer_that_does_not_read_holds_no_encrypted_answers(tmp_path: Pa
 
 
 class Above:
-    """A connection above TLS that takes everything as it comes."""
+    """A connection above TLS that accepts all bytes."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *_: None
 
 
 async def test_a_peer_that_does_not_read_is_not_read_from(authority: Authority) -> None:
-    """TLS has answers of its own, to updates of keys for one: all of them were kept for who asked and did not read."""
+    """TLS itself answers some messages, such as key updates. If the broker went on reading, these answers would pile up
+    for a client that doesn't read."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority.directory / "server.pem")
     wire, above = Wire(), cast(ConnectionView, Above())

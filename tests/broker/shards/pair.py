@@ -1,6 +1,7 @@
-"""Two whole brokers in one process that take each other for members of one cluster: partitions are led by either.
+"""Two whole brokers in one process, each of which believes that both are members of one cluster; either can lead
+partitions.
 
-Each has its own metadata, which says the same of their topics; what they send to each other is handed over as frames.
+Each has its own metadata, with the same topics. Their requests to each other are passed on as frames.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Pair:
     def __init__(self) -> None:
         self.brokers: dict[int, InProcess] = {}
         self.cut: set[int] = set()
-        """The brokers that nobody reaches."""
+        """The brokers that are unreachable."""
         self.sent: Counter[tuple[str, int]] = Counter()
         """Requests between brokers, by class and destination."""
         self.before: Callable[[object], Awaitable[None]] | None = None
@@ -52,7 +53,7 @@ class Pair:
         return self.brokers[broker_id].client()
 
     def make(self, topic: str, *leaders: int) -> bytes:
-        """Makes a topic whose partitions have one replica each, on these brokers; returns its id."""
+        """Creates a topic whose partitions have one replica each, on these brokers; returns its id."""
         topic_id = topic.encode().ljust(16, b"\0")[-16:]
         records: list[MetadataRecord] = [TopicRecord(name=topic, topic_id=topic_id)]
         for index, leader in enumerate(leaders):
@@ -67,7 +68,8 @@ class Pair:
         return topic_id
 
     def lead(self, name: TopicPartition, leader: int) -> None:
-        """Has another broker lead a partition, or the same in a new epoch. Each keeps its own log: nobody fetches."""
+        """Makes another broker lead a partition, or the same broker in a new epoch. Each keeps its own log, because no
+        broker fetches."""
         topic = self.brokers[1].server.broker.image.topic(name.topic)
         assert topic is not None
         change = PartitionChangeRecord(
@@ -116,7 +118,7 @@ async def pair_on(
 
 
 def name_in(partition: int, partition_of: Callable[[str], int], prefix: str) -> str:
-    """Returns a key that belongs to a partition of a coordinator's topic."""
+    """Returns a key that belongs to this partition of a coordinator's topic."""
     return next(key for number in range(1000) if partition_of(key := f"{prefix}-{number}") == partition)
 
 

@@ -1,4 +1,4 @@
-"""Which partition a key belongs to, and errors as a coordinator's clients see them."""
+"""Tests the partition that a key belongs to, and the errors that a coordinator's clients get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A shard is where its partition is led, in the leader epoch that it was loaded in, and nowhere else."""
+"""Tests that a shard is only on the broker that leads its partition, in the leader epoch in which it was loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Share groups and partitions that another broker leads: dead letters go there, ends come from there."""
+"""Tests share groups with partitions that another broker leads: dead letters are sent there, and high watermarks come
+from there."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ LETTER = Letter(0, 1, 1, REJECTED)
 
 @pytest.fixture
 async def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pair]:
-    """Broker 1 has the group and its state; broker 2 leads a topic and the queue's second partition."""
+    """Yields the pair: broker 1 has the group and its state; broker 2 leads a topic and the queue's second
+    partition."""
     async with pair_on(tmp_path, monkeypatch) as pair:
         pair.make(HERE, 1, 1)
         pair.make(THERE, 2)
@@ -51,7 +53,7 @@ def records_of(pair: Pair, broker_id: int, topic: str, index: int) -> list[Recor
 
 
 async def bury(pair: Pair, index: int) -> None:
-    """Gives up the first two records of a partition here."""
+    """Archives the first two records of a partition on this broker."""
     broker = pair.brokers[1].server.broker
     source = broker.replicas.leader(HERE, index)
     config = broker.config.group_config({"errors.deadletterqueue.topic.name": QUEUE})
@@ -79,7 +81,8 @@ async def test_a_letter_waits_for_a_leader_that_is_cut_off(pair: Pair, monkeypat
 
 
 async def described(pair: Pair) -> tuple[int, ErrorCode]:
-    """The lag of the share partition that broker 2 leads, of whose seven records three are done with."""
+    """Describes the lag of the share partition that broker 2 leads, which has seven records, three of them
+    delivered."""
     broker = pair.brokers[1].server.broker
     partition = pair.brokers[2].server.broker.replicas.leader(THERE, 0)
     partition.append(memoryview(build([Record(0, 0, None, b"value")] * 7)), 0)

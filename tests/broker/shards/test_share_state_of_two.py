@@ -1,4 +1,4 @@
-"""The state of share partitions whose coordinators are on two brokers, as the persister of one of them sees it."""
+"""Tests the state of share partitions whose coordinators are on two brokers, as the persister of one broker sees it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BATCH = StateBatch(3, 7, 2, 1)
 
 @pytest.fixture
 async def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pair]:
-    """Broker 2 coordinates all share partitions."""
+    """Yields the pair: broker 2 coordinates all share partitions."""
     async with pair_on(tmp_path, monkeypatch) as pair:
         pair.make(TOPIC, 1, 1, 1, 1)
         pair.make(SHARE_STATE, 2, 2)
@@ -109,7 +109,7 @@ async def test_what_cannot_be_written_now_is_written_later_and_in_order(pair: Pa
 
 
 async def test_a_write_follows_its_coordinator(pair: Pair) -> None:
-    """From there to here: what is written before a state was loaded goes to nobody."""
+    """The coordinator moves from there to here. A write that arrives before the state is loaded is retried."""
     key, states = await begun(pair), persister(pair)
     pair.cut.add(2)
     writing = states.submit(WriteState(key, written(4)))

@@ -1,4 +1,4 @@
-"""A partition under a shard: what is gathered, when it is written, what happens if it cannot be."""
+"""Tests the storage of a shard on a partition: which records are gathered, when they are written, and failures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMIT = 1_000
 
 
 class Piece(NamedTuple):
-    """A record of a size."""
+    """A record with a size."""
 
     value: bytes
     at_once: bool = False
@@ -37,7 +37,7 @@ class Piece(NamedTuple):
 
 
 class Told:
-    """Who waits for a commit, and hears of it."""
+    """A callback that waits for a commit, and records its outcome."""
 
     def __init__(self) -> None:
         self.heard: list[KafkaError | None] = []
@@ -62,7 +62,7 @@ class Setting:
         return build([Record(timestamp=0, value=piece.value) for piece in pieces])
 
     def written(self) -> list[list[bytes | None]]:
-        """Each batch's values."""
+        """Returns the values of each batch."""
         batches = []
         for part in self.log.read(0, 1 << 20).parts:
             for position, header in batch.iter_batches(part):

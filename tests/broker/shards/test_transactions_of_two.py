@@ -1,4 +1,4 @@
-"""Transactions whose partitions two brokers lead, with the coordinator at either."""
+"""Tests transactions over partitions that two brokers lead, with the coordinator on either of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ MARKERS, ADD = "WriteTxnMarkersRequest", "AddPartitionsToTxnRequest"
 
 @pytest.fixture
 async def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pair]:
-    """Broker 1 coordinates all ids and leads partition 0; broker 2 leads partition 1, and coordinates the group."""
+    """Yields the pair: broker 1 coordinates all transactional ids and leads partition 0; broker 2 leads partition 1,
+    and coordinates the group."""
     async with pair_on(tmp_path, monkeypatch) as pair:
         pair.make(TOPIC, 1, 2)
         pair.make(TRANSACTION_STATE, 1, 1)

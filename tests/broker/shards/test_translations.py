@@ -1,4 +1,4 @@
-"""The errors of coordinators, as each of their audiences gets them."""
+"""Tests the coordinators' errors, as each audience gets them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The errors of coordinators whose logs are not replicated in time, API by API; in virtual time."""
+"""Tests the errors of coordinators whose logs are not replicated in time, API by API, in virtual time."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ async def commit(client: SimulatedConnection) -> int:
 
 
 async def fetch(client: SimulatedConnection) -> int:
-    """Behind a commit, which it would show."""
+    """Fetches offsets after a commit, which the answer must contain."""
     await commit(client)
     answer = await client.ask(offset_fetch(GROUP), 8, OffsetFetchResponse)
     return answer.groups[0].error_code
 
 
 async def join(client: SimulatedConnection) -> int:
-    """The first member's, which writes the group down."""
+    """Joins the group as its first member, which writes the group's record."""
     request = join_group(GROUP, session_ms=6_000, rebalance_ms=6_000)
     return (await client.ask(request, 3, JoinGroupResponse)).error_code
 
@@ -59,7 +59,7 @@ Ask = Callable[[SimulatedConnection], Awaitable[int]]
 
 
 async def error_within(ask: Ask, timeout_ms: int) -> int:
-    """The error code, which comes when the time is over, and not much later."""
+    """Returns the error code, which must arrive at the timeout, and not much later."""
     world = BrokerWorld(Random(1), OPTIONS)
     await world.start()
     await world.create_topic("t", 1)

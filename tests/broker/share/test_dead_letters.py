@@ -1,4 +1,4 @@
-"""The dead-letter queue: what is written of records that a share group gives up, and that it survives a restart."""
+"""Tests the dead-letter queue: the letters of records that a share group can't deliver, also after a restart."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ DLQ_OPTIONS = {
 
 
 async def enable(fetching: Fetching, level: int = 2) -> None:
-    """share.version, on which dead-letter queues depend."""
+    """Sets share.version, on which dead-letter queues depend."""
     update = FeatureUpdateKey(feature="share.version", max_version_level=level, upgrade_type=UP if level > 1 else SAFE)
     response = await fetching.client.ask(UpdateFeaturesRequest(feature_updates=[update]), 1, UpdateFeaturesResponse)
     assert response.error_code == 0, response
 
 
 async def begin(broker: InProcess) -> Fetching:
-    """A group with a queue, in a cluster that has them."""
+    """Creates a group with a queue, in a cluster that supports queues."""
     fetching = await Fetching.begin(broker)
     await enable(fetching)
     await configure(fetching, errors_deadletterqueue_topic_name=QUEUE)
@@ -59,7 +59,7 @@ async def configure(fetching: Fetching, kind: int = GROUP_RESOURCE, resource: st
 
 
 async def alter(fetching: Fetching, kind: int, resource: str, options: Mapping[str, str]) -> int:
-    """Options by attribute names; the error's code."""
+    """Sets options by attribute names; returns the error code."""
     configs = [
         AlterableConfig(name=name.replace("_", "."), config_operation=SET, value=value)
         for name, value in options.items()
@@ -86,7 +86,7 @@ def headers_of(record: Record) -> dict[str, str]:
 
 
 async def settled(fetching: Fetching, offset: int) -> None:
-    """The share partition has come to this start offset."""
+    """Returns once the share partition has this start offset."""
     hosted = fetching.broker.server.broker.share_groups.hosted(GROUP, _named(fetching))
     await until(lambda: hosted.machine.start_offset >= offset)
 

@@ -1,4 +1,4 @@
-"""A share partition on its broker: what comes between its beginning and its state."""
+"""Tests a share partition on its broker while it is being loaded."""
 
 from __future__ import annotations
 

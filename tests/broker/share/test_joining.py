@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat, asked of a whole broker: who joins a share group hears of its partitions at once."""
+"""Tests ShareGroupHeartbeat on a whole broker: a member that joins a share group gets its partitions at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def beat(broker: InProcess, member_id: str, epoch: int = JOINING) -> Share
 
 
 async def coordinated(broker: InProcess) -> None:
-    """The group's coordinator is there."""
+    """Returns once the group's coordinator is available."""
     groups = broker.server.broker.groups
     await groups.leader_of(GROUP)
     for _ in range(1_000):

@@ -1,4 +1,4 @@
-"""Persisters as a share group's members notice them: fenced, failing, forgetful, or tidied up."""
+"""Tests persisters from the view of a share group's members: fenced, failing, without memory, or pruned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Fetches that wait for records of a share partition: woken in turn, as long as there is room."""
+"""Tests fetches that wait for records of a share partition: they are woken in turn, as long as records can be
+acquired."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from broker.share.queue import FetchQueue
 
 
 class Line:
-    """A queue with three waiters, and so much room."""
+    """A queue with three waiters, and a limited number of available records."""
 
     def __init__(self, room: int) -> None:
         self.room = room

@@ -1,4 +1,4 @@
-"""Records that wait for their time or their key: what is read of them, and how a whole broker delivers them."""
+"""Tests records that are held back by their time or key: how they are scanned, and how a whole broker delivers them."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ def test_a_rejected_record_frees_its_key_while_its_dead_letter_is_still_to_be_wr
 
 
 class Engine:
-    """A share partition whose records are scanned by hand."""
+    """A share partition whose records the test scans."""
 
     now_ms = staticmethod(now_ms)
 

@@ -1,4 +1,4 @@
-"""A share partition that fails by a fault of ours: it is loaded anew, and its members go on."""
+"""Tests a share partition that fails because of a bug in the broker: it is loaded again, and its members continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ShareFetch and ShareAcknowledge, asked of a whole broker: sessions, waiting, acknowledgements, errors."""
+"""Tests ShareFetch and ShareAcknowledge on a whole broker: sessions, waiting, acknowledgements, errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.clock import ManualClock
 
 GROUP, MEMBER = "group", "member-1"
 PARTITIONS = 20
-"""More than are handled in a turn, by a clock that ticks whenever it is read."""
+"""More partitions than are handled in a turn, by a clock that ticks whenever it is read."""
 
 OPTIONS = {
     "share.coordinator.state.topic.replication.factor": "1",
@@ -48,7 +48,7 @@ OPTIONS = {
 
 
 class Fetching:
-    """A broker with a topic whose state is made, and one member."""
+    """A broker with a topic whose share group state exists, and one member."""
 
     def __init__(self, broker: InProcess, topic_id: bytes) -> None:
         self.broker = broker
@@ -116,7 +116,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 async def eventually(fetching: Fetching, epoch: int) -> tuple[int, ShareFetchResponse]:
-    """Fetches until there is something; the first fetch may find the share partition still loading."""
+    """Fetches until records arrive; at the first fetch the share partition may still be loading."""
     for next_epoch in range(epoch, epoch + 50):
         response = await fetching.fetch(next_epoch, max_wait_ms=50)
         if acquired(response):
@@ -188,7 +188,7 @@ def test_a_fetch_that_finds_nothing_waits_for_an_append(directory: Path) -> None
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["there already", "while it waits"])
 def test_a_fetch_of_many_partitions_finds_a_record_of_the_last(is_late: bool, tmp_path: Path) -> None:
-    """Others have their turn while it goes over them."""
+    """Other requests are served while the fetch goes over the partitions."""
 
     async def test() -> None:
         async with InProcess(tmp_path, OPTIONS) as broker:
@@ -321,8 +321,8 @@ def test_a_broker_that_is_restarted_goes_on_where_it_was(directory: Path) -> Non
 
 
 class ChangesSession:
-    """An authorizer that denies a topic. Whenever it is asked for another one, another connection of the member adds
-    the denied topic to the session, or removes it."""
+    """An authorizer that denies a topic. At each check of another topic, another connection of the member adds the
+    denied topic to the session, or removes it."""
 
     def __init__(self, fetching: Fetching, denied: str, partition: PartitionId) -> None:
         self._sessions = fetching.broker.server.broker.share_groups.sessions

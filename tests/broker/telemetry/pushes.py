@@ -1,4 +1,4 @@
-"""Metrics as clients push them."""
+"""Metrics in the form in which clients push them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
 
 
 def gauge(name: str, value: float, **labels: str) -> Metric:
-    """Returns a gauge of one point."""
+    """Returns a gauge with one point."""
     metric = Metric(name=name)
     point = metric.gauge.data_points.add(as_double=value)
     for key, text in labels.items():
@@ -18,7 +18,7 @@ def gauge(name: str, value: float, **labels: str) -> Metric:
 
 
 def total(name: str, value: int, temporality: AggregationTemporality.ValueType, *, only_grows: bool = True) -> Metric:
-    """Returns a sum of one point."""
+    """Returns a sum with one point."""
     metric = Metric(name=name)
     metric.sum.aggregation_temporality = temporality
     metric.sum.is_monotonic = only_grows

@@ -1,4 +1,4 @@
-"""A collector that gets pushes by OTLP: its answers, and collectors that hold up what they can."""
+"""Tests a collector that gets pushes by OTLP: its answers, and collectors that are as slow as possible."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def collector(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """Gives the URL of a collector, whose every connection is answered so."""
+    """Yields the URL of a collector that answers each connection in this way."""
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -55,7 +55,7 @@ async def deliver(url: str, timeout_s: float = LONG_S) -> None:
 
 
 def saying(text: str) -> Answer:
-    """Returns what takes a push as it has to be, and answers with these lines."""
+    """Returns a handler that checks a push, and answers with these lines."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first, *fields = (await reader.readuntil(HEAD_END)).decode().split("\r\n")
@@ -108,7 +108,7 @@ async def test_a_collector_that_is_not_there_is_asked_again() -> None:
 
 
 def secured(keystore: Path) -> ssl.SSLContext:
-    """The context of a collector with this key and certificate."""
+    """Returns the TLS context of a collector with this key and certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(keystore)
     return context
@@ -128,7 +128,7 @@ async def test_a_secured_collector_is_one_that_the_system_trusts(
 
 
 async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Takes a push, and answers by a byte now and then."""
+    """Reads a push, and answers with a byte now and then."""
     await reader.readuntil(HEAD_END)
     while not writer.is_closing():
         writer.write(b"H")
@@ -136,7 +136,7 @@ async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Takes a push, and says nothing."""
+    """Reads a push, and sends nothing."""
     while await reader.read(1 << 16):
         pass
 
@@ -152,7 +152,7 @@ async def test_a_collector_has_so_much_time_however_often_it_sends_a_byte(answer
 
 @pytest.mark.parametrize("first", [b"", b"HTTP/1.1 20"])
 async def test_a_post_under_way_ends_with_its_queue(first: bytes) -> None:
-    """A broker that stops waits for no collector."""
+    """A broker that stops doesn't wait for a collector."""
     has_come, has_gone = asyncio.Event(), asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""The points of a push, and the series that they make."""
+"""Tests the points of a push, and their series."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue to a receiver of pushes: receivers that are away, refuse, or are too slow."""
+"""Tests the queue to a receiver of pushes: receivers that are unreachable, reject pushes, or are too slow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def push(data: bytes = b"x") -> Push:
 
 
 class Receiver:
-    """Raises errors in turn, and takes a push where there is none left."""
+    """Raises its errors in turn, and accepts a push once no error is left."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)

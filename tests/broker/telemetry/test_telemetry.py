@@ -1,4 +1,4 @@
-"""A whole broker takes what clients push (KIP-714)."""
+"""Tests that a whole broker accepts the metrics that clients push (KIP-714)."""
 
 from __future__ import annotations
 

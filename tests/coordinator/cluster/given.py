@@ -1,4 +1,4 @@
-"""A cluster of one broker to decide on, and short words for its records."""
+"""A cluster of one broker for decisions, and short helpers for its records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RULES = ConfigRules(NODE)
 
 
 def image(*records: MetadataRecord, options: ClusterOptions = OPTIONS) -> Image:
-    """The image of a registered, unfenced broker, and then these records."""
+    """Returns the image of a registered, unfenced broker, with these records applied."""
     made = Image("the-cluster")
     made.controller_id = NODE
     apply(made, bootstrap_records())
@@ -42,14 +42,14 @@ def image(*records: MetadataRecord, options: ClusterOptions = OPTIONS) -> Image:
 
 
 def apply(image: Image, records: Iterable[MetadataRecord]) -> None:
-    """Take the records in as one batch."""
+    """Applies the records as one batch."""
     for record in records:
         image.apply(record)
         image.offset += 1
 
 
 def registration(broker_id: int = NODE, **fields: object) -> BrokerRegistrationRequest:
-    """A broker that starts, with one directory; `fields` replaces what it says."""
+    """Returns the registration of a starting broker with one directory; `fields` replaces its fields."""
     request = BrokerRegistrationRequest(
         broker_id=broker_id,
         cluster_id="the-cluster",
@@ -68,7 +68,7 @@ def registration(broker_id: int = NODE, **fields: object) -> BrokerRegistrationR
 
 
 def heartbeat(image: Image, broker_id: int = NODE, **fields: object) -> BrokerHeartbeatRequest:
-    """A broker that lives, and has read all that there is; `fields` replaces what it says."""
+    """Returns the heartbeat of a live broker that has read all metadata; `fields` replaces its fields."""
     request = BrokerHeartbeatRequest(
         broker_id=broker_id,
         broker_epoch=image.brokers[broker_id].epoch,
@@ -82,12 +82,12 @@ def heartbeat(image: Image, broker_id: int = NODE, **fields: object) -> BrokerHe
 
 
 def topic(name: str, partitions: int = 1, topic_id: Uuid = TOPIC_ID, **state: object) -> list[MetadataRecord]:
-    """The records of a topic on the one broker; `state` replaces fields of its partitions."""
+    """Returns the records of a topic on the only broker; `state` replaces fields of its partitions."""
     return [TopicRecord(name=name, topic_id=topic_id), *(partition(at, topic_id, **state) for at in range(partitions))]
 
 
 def partition(index: int, topic_id: Uuid = TOPIC_ID, **state: object) -> PartitionRecord:
-    """A partition's record on the one broker."""
+    """Returns a partition's record on the only broker."""
     if "replicas" in state:
         state = {"directories": (), **state}
     alone = PartitionRegistration(replicas=(NODE,), isr=(NODE,), leader=NODE, directories=(DIRECTORY,))
@@ -109,7 +109,7 @@ def creatable(
     configs: Mapping[str, str | None] | None = None,
     assignments: Mapping[int, list[int]] | None = None,
 ) -> CreatableTopic:
-    """A topic of a CreateTopics request."""
+    """Returns a topic of a CreateTopics request."""
     return CreatableTopic(
         name=name,
         num_partitions=partitions,
@@ -123,5 +123,5 @@ def creatable(
 
 
 def ids(*given: Uuid) -> Callable[[], Uuid]:
-    """A source of exactly these ids."""
+    """Returns a source of exactly these ids."""
     return iter(given).__next__

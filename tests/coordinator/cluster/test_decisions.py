@@ -1,4 +1,4 @@
-"""The table of decisions: each is pure, so that it may be made again."""
+"""Tests the table of decisions: each is a pure function, so it can be repeated."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ TIMEOUT_MS = 1_000
 
 
 class Rejected(NamedTuple):
-    """An error for all of a request."""
+    """An error that rejects the whole request."""
 
     code: int
     message: str
@@ -116,8 +116,8 @@ def acl(principal: str) -> AclCreation:
 
 
 def cluster() -> Image:
-    """Returns two brokers that are not fenced, a topic whose preferred leader does not lead, an access control entry,
-    and a delegation token."""
+    """Returns two unfenced brokers, a topic whose preferred leader does not lead, an access control entry, and a
+    delegation token."""
     image = given.image()
     registration = given.registration(OTHER, log_dirs=[OTHER_DIRECTORY])
     given.apply(image, register_broker(image, registration, RULES).records)
@@ -243,7 +243,7 @@ ACCEPTED: Final[dict[ApiKey, object]] = {
         zk_migration_ready=False,
     ),
 }
-"""A request by which each decision writes records; broker epochs are filled in."""
+"""A request with which each decision writes records; broker epochs are filled in."""
 
 
 def requests(key: ApiKey, image: Image) -> Iterator[Any]:

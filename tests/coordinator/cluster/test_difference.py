@@ -1,4 +1,4 @@
-"""A snapshot in place of records that nobody saw: what subscribers are told, and what the image is then."""
+"""Tests a snapshot that replaces unseen records: the changes for subscribers, and the resulting image."""
 
 from __future__ import annotations
 

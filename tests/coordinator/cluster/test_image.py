@@ -1,4 +1,4 @@
-"""The image: what records make of it, and what each of them changed."""
+"""Tests the image: the effect of each record, and the change that it reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever records made of an image, its image makes again."""
+"""Tests that the records of an image make an equal image."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def everything(image: Image) -> dict[str, object]:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[MetadataRecord]:
-    """Records in an order in which a controller could have written them."""
+    """Returns records in an order in which a controller could have written them."""
     topics: dict[str, tuple[bytes, int]] = {}
     records: list[MetadataRecord] = []
     for step in range(draw(st.integers(min_value=0, max_value=15))):

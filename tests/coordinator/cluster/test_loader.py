@@ -1,4 +1,4 @@
-"""Committed records reach the image batch by batch, and subscribers with it."""
+"""Tests that committed records reach the image, and its subscribers, batch by batch."""
 
 from __future__ import annotations
 

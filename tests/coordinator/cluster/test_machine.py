@@ -1,4 +1,4 @@
-"""The cluster's metadata in the engine: its duties over a disk that has no room for a while, and beside decisions."""
+"""Tests the cluster's metadata in the engine: its duties with a disk that is full for a while, and beside decisions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OPTIONS: Final = ClusterOptions(
 
 
 class Controller:
-    """A controller that has not heard of its one broker since it began, and whose disk is full or not."""
+    """A controller that has had no heartbeat of its only broker since it began, and whose disk may be full."""
 
     is_busy = False
 
@@ -78,7 +78,7 @@ class Controller:
         then(None)
 
     def decided(self, now_ms: int) -> Result[NewBatch]:
-        """The decision on the duty that is due, made twice."""
+        """Returns the decision on the due duty, which is made twice."""
         before = self.soft_state()
         first, second = (self.machine.expire(now_ms) for _ in range(2))
         assert first.records == second.records
@@ -98,7 +98,7 @@ class Controller:
         self.failures.append(failures)
 
     def pass_time(self, ms: int) -> None:
-        """Lets time pass, from timer to timer."""
+        """Advances the time, from timer to timer."""
         self.clock.advance(ms)
 
 

@@ -1,4 +1,4 @@
-"""A request that leaves no time is answered REQUEST_TIMED_OUT for all of it, and leaves no records."""
+"""Tests that a request without time left is answered REQUEST_TIMED_OUT as a whole, and writes no records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker's own producer ids."""
+"""Tests a broker's pool of producer ids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 class Blocks:
-    """A controller that allocates blocks of two ids, once it may."""
+    """A controller that allocates blocks of two ids once a test allows it."""
 
     def __init__(self) -> None:
         self.allocated = 0

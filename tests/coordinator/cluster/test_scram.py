@@ -1,4 +1,4 @@
-"""SCRAM credentials on a command line become the records that Apache Kafka's kafka-storage writes."""
+"""Compares the records of SCRAM credentials on a command line with those that Apache Kafka's kafka-storage writes."""
 
 from __future__ import annotations
 

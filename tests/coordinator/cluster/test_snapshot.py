@@ -1,4 +1,4 @@
-"""Snapshots: written whole, read whole, or not at all."""
+"""Tests that snapshots are written and read as a whole, or not at all."""
 
 from __future__ import annotations
 

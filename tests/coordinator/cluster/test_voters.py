@@ -1,4 +1,4 @@
-"""The voters of --initial-controllers."""
+"""Tests the voters of --initial-controllers."""
 
 from __future__ import annotations
 

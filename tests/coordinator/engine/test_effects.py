@@ -1,4 +1,4 @@
-"""Effects follow the records that are applied, and come before the replies and the next decision."""
+"""Tests that effects follow the application of records, and precede the replies and the next decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine: records before replies, replies after commits, nothing half done."""
+"""Tests the engine: records before replies, replies after commits, no partial results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ START_MS = 1_000
 
 
 class Counter:
-    """A shard whose state is a sum; who asks for `at_least` waits until it is reached, or told -1 at a deadline."""
+    """A shard whose state is a sum. A request with `at_least` waits until the sum is reached, or gets -1 at a
+    deadline."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -60,7 +61,7 @@ class Counter:
 
 
 class Bytes:
-    """One byte per record of up to 127, two for a thousand."""
+    """A serde with one byte per record up to 127, and two bytes for a thousand."""
 
     def encode(self, records: Sequence[int], now_ms: int) -> bytearray:
         return bytearray(min(record, 255) for record in records)
@@ -70,7 +71,7 @@ class Bytes:
 
 
 class Memory:
-    """A log in memory; commits when told to."""
+    """A log in memory, which commits when a test says so."""
 
     def __init__(self, content: Sequence[int] = (), *, commit: bool = True) -> None:
         self.content = bytearray(content)
@@ -137,7 +138,7 @@ class Setting:
 
 
 async def soon(work: asyncio.Future[int]) -> bool:
-    """Whether the work is done once everything that can run has run."""
+    """Returns True if the work is done once everything that can run has run."""
     for _ in range(5):
         await asyncio.sleep(0)
     return work.done()
@@ -299,7 +300,7 @@ async def test_one_timer_is_armed_at_the_earliest_deadline() -> None:
 
 
 class Due(Counter):
-    """A shard with something to write at 1,500 ms."""
+    """A shard with a record to write at 1,500 ms."""
 
     def next_deadline_ms(self) -> int | None:
         return None if self.total else 1_500

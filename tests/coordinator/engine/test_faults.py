@@ -1,4 +1,4 @@
-"""A decision, a deadline or a record that fails by a fault of ours: it fails for itself alone, and is told."""
+"""Tests a decision, a deadline or a record that fails because of a bug: only it fails, and the bug is reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fail(*_: object) -> Result[int]:
 
 
 class Faulty:
-    """Two shards of one engine, and what is told of them."""
+    """Two shards of one engine, and the reported bugs."""
 
     def __init__(self, storage: Memory | None = None) -> None:
         self.clock = ManualClock(START_MS)

@@ -1,4 +1,4 @@
-"""A machine that decides on uncommitted state: it applies first, and is restored if its records aren't written."""
+"""Tests a machine that decides on uncommitted state: records are applied first, and undone if they aren't written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIMIT = 100
 
 
 class Log:
-    """A log whose records are committed when the test says so, and which may be full."""
+    """A log that commits records when a test says so, and may be full."""
 
     def __init__(self) -> None:
         self.records: list[int] = []
@@ -40,7 +40,7 @@ class Log:
 
 
 class Limited(Counter):
-    """A sum that takes no record beyond its limit."""
+    """A sum that accepts no record beyond its limit."""
 
     def __init__(self, log: Log) -> None:
         super().__init__()

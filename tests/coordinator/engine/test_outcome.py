@@ -1,4 +1,4 @@
-"""A machine that is told the outcome of each result: a failed write concerns no other request."""
+"""Tests a machine that gets the outcome of each result: a failed write affects no other request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAILURE = KafkaError(ErrorCode.NETWORK_EXCEPTION)
 
 
 class Undoing(Setting):
-    """An engine with a counter that takes back what isn't written."""
+    """An engine with a counter that undoes records that weren't written."""
 
     def __init__(self) -> None:
         super().__init__(Memory(commit=False))

@@ -1,4 +1,4 @@
-"""How long a decision waits for its commit at most, on a clock that is told the time."""
+"""Tests the longest time that a decision waits for its commit, on a clock that tests set."""
 
 from __future__ import annotations
 

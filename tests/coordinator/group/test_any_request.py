@@ -1,4 +1,4 @@
-"""Whatever a client asks of a shard of groups, and whenever: it is answered or refused, and nothing else happens."""
+"""Sends random requests to a shard of groups at any time: each is answered or rejected, without other effects."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ STEPS = 300
 FAILED_APPENDS = 0.05
 
 GROUPS = ("classic", "consumer", "share", "any", "")
-"""The first three mostly hear their own protocol."""
+"""The groups of the test; the first three mostly get requests of their own protocol."""
 
 
 class Row(NamedTuple):
-    """A request, by whom it is decided, and the last version of its API."""
+    """A request, the function that decides it, and the last version of its API."""
 
     name: str
     request: type
     decide: Callable[..., GroupResult]
     last_version: int
     home: str
-    """The group that is usually asked."""
+    """The group that usually gets the request."""
 
 
 def list_groups(state: GroupState, request: ListGroupsRequest, *rest: Any) -> GroupResult:
@@ -94,7 +94,7 @@ INSIDE = {
 
 
 class Hostile:
-    """A shard, clients that stop at nothing, and a clock."""
+    """A shard, clients that send anything, and a clock."""
 
     def __init__(self, seed: int) -> None:
         self.world = Groups(group_max_size=3, group_consumer_max_size=3, group_share_max_size=3)
@@ -154,7 +154,7 @@ class Hostile:
         self.decide(row.name, request, lambda ticket, now_ms: row.decide(self.state, request, client, ticket, now_ms))
 
     def inform(self, request: Any) -> None:
-        """Make it one of a member that the group has, and well-behaved in most ways."""
+        """Changes the request to that of an existing member, valid in most respects."""
         group: Any = self.state.groups.get(getattr(request, "group_id", ""))
         if isinstance(request, JoinGroupRequest):
             request.protocol_type = "consumer"
@@ -184,7 +184,7 @@ class Hostile:
             self.acknowledge(request, member)
 
     def acknowledge(self, request: ConsumerGroupHeartbeatRequest, member: Any) -> None:
-        """It owns what it was given, as the next heartbeat of a good client says."""
+        """Marks the assignment as owned, as the next heartbeat of a correct client does."""
         request.instance_id, request.server_assignor, request.subscribed_topic_regex = member.instance_id, None, None
         request.subscribed_topic_names = self.random.choice((None, ["t"], ["t", "u"]))
         request.topic_partitions = [
@@ -244,7 +244,7 @@ class Hostile:
         return {name: {} if self.random.random() < 0.2 else {self.random.choice((0, 1, -1)): 5} for name in names}
 
     def pass_time(self) -> None:
-        """Deadlines expire late."""
+        """Advances the time; deadlines expire late."""
         self.requested = "time"
         world = self.world
         world.now_ms += self.random.choice((1, 1_000, 1_000, 3_000, 6_000, 60_000, 3_600_000))

@@ -1,4 +1,4 @@
-"""Which names in heartbeats are empty ones."""
+"""Tests which names in heartbeats count as empty."""
 
 from __future__ import annotations
 

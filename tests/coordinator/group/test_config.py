@@ -1,4 +1,5 @@
-"""Group options: durations, and the texts that name limits. Limits themselves are tested with the broker's options."""
+"""Tests group options: durations, and the errors about limits. The tests of the broker's options check the limits
+themselves."""
 
 from __future__ import annotations
 

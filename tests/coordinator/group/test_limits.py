@@ -1,4 +1,4 @@
-"""The limits of a group's members and commits: each bound, at it and one past it."""
+"""Tests the limits of a group's members and commits: at each bound, and one above it."""
 
 from __future__ import annotations
 

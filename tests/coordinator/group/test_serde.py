@@ -1,4 +1,4 @@
-"""Records of groups in batches: gathered, split, of producers, and read again."""
+"""Tests the records of groups in batches: gathered, divided, with producers, and decoded."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def through(made: GroupSerde, records: list[AnyRecord]) -> tuple[list[BatchHeade
 
 
 def plain(records: list[AnyRecord]) -> list[AnyRecord]:
-    """As they are read: the value's version is not kept."""
+    """Returns records as they are decoded: the value's version is not kept."""
     return [record._replace(version=0) if isinstance(record, GroupRecord) else record for record in records]
 
 

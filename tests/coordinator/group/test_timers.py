@@ -1,4 +1,4 @@
-"""Deadlines: set, moved, cancelled, and run in order."""
+"""Tests timers: set, moved, cancelled, and run in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coordinator.group.timers import Action, Timers
 
 
 class Ran:
-    """Actions that note when they ran."""
+    """Actions that record when they ran."""
 
     def __init__(self) -> None:
         self.names: list[tuple[str, int]] = []
@@ -22,7 +22,7 @@ class Ran:
 
 
 def ran_at(timers: Timers, now_ms: int) -> None:
-    """Runs all timers that are due, one by one, as the engine does."""
+    """Runs all due timers, one by one, as the engine does."""
     while (due_ms := timers.next_deadline_ms()) is not None and due_ms <= now_ms:
         for effect in timers.expire(now_ms).effects:
             effect()

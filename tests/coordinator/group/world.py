@@ -1,4 +1,4 @@
-"""A shard of groups with topics, a clock and members that say what a test has them say."""
+"""A shard of groups with topics, a clock and members that send what a test says."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class FakeTopics:
 
 
 class Groups(Driver[GroupShard, AnyRecord]):
-    """One shard."""
+    """A shard of groups."""
 
     def __init__(self, **settings: object) -> None:
         self.settings = GroupSettings(**settings)  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ class Groups(Driver[GroupShard, AnyRecord]):
         return self.send(partial(decide, self.shard.state, request, requester), then)
 
     def loaded(self) -> GroupShard:
-        """Returns a shard with what is left of the log after compaction, as another broker loads it."""
+        """Returns a shard that is loaded from the compacted log, as by another broker."""
         newest = {encode_key(record.key): record for record in self.log if isinstance(record, GroupRecord)}
         shard = GroupShard(self.world)
         for key, record in newest.items():
@@ -172,7 +172,7 @@ class Groups(Driver[GroupShard, AnyRecord]):
         )
 
     def refusal(self, ask: Callable[[], object]) -> tuple[ErrorCode, str]:
-        """The error that a request gets, which must leave no record."""
+        """Returns the error of a request, which must write no record."""
         before = len(self.log)
         try:
             ask()
@@ -182,7 +182,7 @@ class Groups(Driver[GroupShard, AnyRecord]):
         raise AssertionError("it was not refused")
 
     def match_patterns(self) -> list[AnyRecord]:
-        """Do what the broker does with the requests for matches."""
+        """Matches patterns on request, as the broker does."""
         written: list[AnyRecord] = []
         for request in list(self.match_requests):
             matched = match_all(request.patterns, self.topics.topic_names())
@@ -210,7 +210,7 @@ def through_log(records: Sequence[AnyRecord], now_ms: int) -> list[AnyRecord]:
 
 
 def assigned(response: ConsumerGroupHeartbeatResponse) -> dict[Uuid, list[int]] | None:
-    """The partitions that an answer tells."""
+    """Returns the partitions in an answer."""
     if response.assignment is None:
         return None
     return {topic.topic_id: topic.partitions for topic in response.assignment.topic_partitions}

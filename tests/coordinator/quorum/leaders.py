@@ -1,4 +1,4 @@
-"""A leader of the tests' own, over a log that is what a test says."""
+"""A quorum leader for tests, with a log that a test sets."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def a_leader(log: SaidLog | None = None) -> QuorumLeader:
 
 
 def a_fetch(offset: int, epoch: int, **fields: object) -> FetchRequest:
-    """A Fetch of the observer; `fields` of the request, or of its partition."""
+    """Returns a Fetch of the observer; `fields` are of the request, or of its partition."""
     partition: dict[str, object] = {
         "partition": 0,
         "current_leader_epoch": 3,

@@ -1,4 +1,4 @@
-"""A quorum's leader answers Fetch (KIP-595), as KafkaRaftClient.handleFetchRequest does."""
+"""Tests a quorum leader's answers to Fetch (KIP-595), as KafkaRaftClient.handleFetchRequest gives them."""
 
 from __future__ import annotations
 

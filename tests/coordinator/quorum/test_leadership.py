@@ -1,4 +1,4 @@
-"""Who leads the quorum, as answers tell it, right ones and wrong ones."""
+"""Tests the known leader of a quorum after valid and invalid answers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_later_epoch_without_a_leader_sends_the_node_round() -> None:
 
 def test_a_second_leader_in_one_epoch_is_not_believed() -> None:
     leadership = led_by(2, 5)
-    assert leadership.names_leader(1, 5) == "names node 1 as the leader of epoch 5, which is node 2"
+    assert leadership.names_leader(1, 5) == "names node 1 as the leader of epoch 5, but it is node 2"
     assert leadership.leader == B
 
 

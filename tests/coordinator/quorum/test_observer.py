@@ -1,4 +1,4 @@
-"""An observer, and answers: those of leaders, of others, and those that cannot be."""
+"""Tests an observer's steps after answers of leaders, of other nodes, and impossible ones."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def piece(
 
 
 def fetching() -> Observer:
-    """One that was told to fetch a snapshot."""
+    """Returns an observer that must fetch a snapshot."""
     observing = observer()
     assert observing.fetched(answer(snapshot=SNAPSHOT), 0) == BeginSnapshot(SNAPSHOT)
     return observing
@@ -235,4 +235,4 @@ def test_a_piece_that_does_not_fit_ends_the_snapshot(wrong: FetchSnapshotRespons
 
 
 def test_a_piece_that_nobody_asked_for_is_none() -> None:
-    assert "was not asked" in reason(observer().snapshot_fetched(piece(b"x")))
+    assert "was not sent" in reason(observer().snapshot_fetched(piece(b"x")))

@@ -1,4 +1,4 @@
-"""A quorum's leader hands out its snapshots in pieces (KIP-630)."""
+"""Tests FetchSnapshot answers of a quorum leader (KIP-630)."""
 
 from __future__ import annotations
 

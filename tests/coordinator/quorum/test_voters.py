@@ -1,4 +1,4 @@
-"""The voters of a quorum of one do not change (KIP-853)."""
+"""Tests that the voters of a quorum with one voter don't change (KIP-853)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A leader that is the only voter answers those who would vote, lead or resign."""
+"""Tests a leader that is the only voter: its answers to nodes that request votes, lead or resign."""
 
 from __future__ import annotations
 

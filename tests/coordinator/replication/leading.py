@@ -25,7 +25,7 @@ SESSION = 99
 
 
 class FollowerLogStub:
-    """A log that is its offsets and epochs: (epoch, start offset)."""
+    """A log that consists of its offsets and epochs: (epoch, start offset)."""
 
     def __init__(self, end: int = 0, epochs: list[tuple[int, int]] | None = None, *, start: int = 0) -> None:
         self.log_start_offset = start
@@ -62,7 +62,7 @@ def follow(
 
 
 def requested(request: FetchRequest | None) -> dict[int, FetchPartition]:
-    """The partitions that a request names, by number."""
+    """Returns the partitions in a request, by number."""
     assert request is not None
     return {one.partition: one for topic in request.topics for one in topic.partitions}
 

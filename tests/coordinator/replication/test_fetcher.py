@@ -1,4 +1,4 @@
-"""A fetcher's requests, and what answers have the follower do, partition by partition."""
+"""Tests a fetcher: its requests, and the follower's steps after answers, partition by partition."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def offsets(offset: int, code: ErrorCode = ErrorCode.NONE, index: int = 0) -> Li
 
 
 def timestamps(fetcher: Fetcher[FollowerLogStub]) -> list[int]:
-    """The timestamps of the next ListOffsets; none where none is due."""
+    """Returns the timestamps in the next ListOffsets; none if no request is due."""
     request = fetcher.offsets_request(ME.broker_id)
     return [] if request is None else [one.timestamp for topic in request.topics for one in topic.partitions]
 
@@ -80,7 +80,7 @@ def test_batches_go_to_the_log_with_the_leader_s_watermarks() -> None:
 
 
 def test_an_empty_answer_keeps_the_last_fetched_epoch() -> None:
-    """KAFKA-15510."""
+    """The case of KAFKA-15510."""
     fetcher = a_fetcher()
     follow(fetcher, FollowerLogStub(8, [(3, 0)]))
     fetcher.request(0, ME)
@@ -91,7 +91,7 @@ def test_an_empty_answer_keeps_the_last_fetched_epoch() -> None:
 
 
 def test_a_diverging_answer_cuts_the_log_and_nothing_else() -> None:
-    """KAFKA-13141, KAFKA-14704: its watermarks are not taken over."""
+    """The cases of KAFKA-13141 and KAFKA-14704: its watermarks are ignored."""
     fetcher = a_fetcher()
     log = follow(fetcher, FollowerLogStub(20, [(3, 0), (4, 15)]))
     fetcher.request(0, ME)
@@ -201,7 +201,7 @@ def test_a_session_s_error_says_so() -> None:
 
 
 def out_of_range(log: FollowerLogStub) -> Fetcher[FollowerLogStub]:
-    """A fetcher whose leader does not have what follows the log's end."""
+    """Returns a fetcher whose leader doesn't have the offset at the log's end."""
     fetcher = a_fetcher()
     follow(fetcher, log)
     fetcher.request(0, ME)

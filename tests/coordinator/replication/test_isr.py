@@ -1,4 +1,4 @@
-"""The in-sync replicas: what is committed, who may join, who has to leave; by cases."""
+"""Tests the in-sync replicas, by cases: which records are committed, which replicas may join or must leave."""
 
 from __future__ import annotations
 

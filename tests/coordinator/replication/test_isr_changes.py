@@ -1,4 +1,4 @@
-"""Changes of in-sync replicas on their way to the controller, by cases: requests, and what their answers mean."""
+"""Tests ISR changes on their way to the controller, by cases: the requests, and the meaning of their answers."""
 
 from __future__ import annotations
 

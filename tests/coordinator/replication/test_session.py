@@ -1,4 +1,4 @@
-"""The follower's side of a fetch session: what a request carries, and what an answer does to the session (KIP-227)."""
+"""Tests the follower's side of a fetch session: the content of requests, and the effects of answers (KIP-227)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def at(index: int, offset: int = 0) -> FetchPartition:
 
 
 def named(session: FollowerSession) -> tuple[int, int, list[int], list[int]]:
-    """(id, epoch, fetched partitions, forgotten ones) of the next request."""
+    """Returns (id, epoch, fetched partitions, forgotten partitions) of the next request."""
     fetch = session.request()
     return (
         fetch.session_id,
@@ -27,7 +27,7 @@ def named(session: FollowerSession) -> tuple[int, int, list[int], list[int]]:
 
 @pytest.fixture
 def session() -> FollowerSession:
-    """A session of partitions 0 and 1 that the leader has granted."""
+    """Returns a session with partitions 0 and 1, which the leader has granted."""
     session = FollowerSession()
     session.put(key(0), at(0))
     session.put(key(1), at(1))

@@ -1,4 +1,4 @@
-"""Where a follower's log is cut (KIP-101, KIP-279, KIP-595)."""
+"""Tests the offset to which a follower's log is truncated (KIP-101, KIP-279, KIP-595)."""
 
 from __future__ import annotations
 

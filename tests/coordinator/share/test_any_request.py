@@ -1,4 +1,4 @@
-"""Whatever is asked of a shard of share partitions' states: it is answered or refused, and nothing else happens."""
+"""Sends random requests to a shard of share group state: each is answered or rejected, without other effects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OFFSETS = (-(2**63), -2, -1, 0, 1, 5, 9, 2**63 - 1)
 
 
 class Hostile:
-    """A shard, and brokers that write what no share partition would."""
+    """A shard, and brokers that write invalid state."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)

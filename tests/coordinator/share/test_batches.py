@@ -1,4 +1,4 @@
-"""State batches combined: what is newer wins, counts do not fall, neighbours that are alike become one."""
+"""Tests the combination of state batches: the newer batch wins, counts don't decrease, equal neighbours are joined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The share coordinator's shard: exact records, fences, snapshots, and what may be pruned."""
+"""Tests the share coordinator's shard: exact records, fencing, snapshots, and pruning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Share partitions as tests want them, and how they look."""
+"""Share partitions for tests, and their description."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Decide = Callable[[SharePartition, Decision], Result[StateRecord]]
 
 
 class Change(NamedTuple):
-    """What a decision writes."""
+    """The records of a decision."""
 
     start_offset: int
     delivery_complete_count: int
@@ -40,7 +40,7 @@ def share_partition(
     batches: Sequence[StateBatch] = (),
     limits: Limits = Limits(),  # noqa: B008 (immutable)
 ) -> SharePartition:
-    """One that has just been loaded."""
+    """Returns a share partition that has just been loaded."""
     partition = SharePartition(lambda: limits, lambda: None)
     partition.begin_at(start)
     partition.apply(batches)
@@ -53,7 +53,7 @@ def once(partition: SharePartition, decision: Decision) -> Result[StateRecord]:
 
 
 def changed(partition: SharePartition, decision: Decision, decide: Decide = once) -> tuple[Change | None, object]:
-    """Decides and applies; what is to be written, and the answer."""
+    """Decides and applies; returns the records to write, and the answer."""
     result = decide(partition, decision)
     for record in result.records:
         partition.apply(record)
@@ -72,7 +72,7 @@ def acknowledge(
     now_ms: int = NOW_MS,
     decide: Decide = once,
 ) -> Change | None:
-    """Acknowledges; what is to be written."""
+    """Acknowledges; returns the records to write."""
     decision = partial(acknowledging.acknowledge, partition, member, acknowledgements, True, Ticket(), now_ms)
     change, part = changed(partition, decision, decide)
     assert part is None
@@ -88,7 +88,7 @@ def acknowledge_part(
     now_ms: int = NOW_MS,
     decide: Decide = once,
 ) -> ReservedPart:
-    """Acknowledges a part of what is too long."""
+    """Acknowledges a part of a long acknowledgement."""
     decision = partial(acknowledging.acknowledge, partition, member, acknowledgements, is_first, Ticket(), now_ms)
     change, part = changed(partition, decision, decide)
     assert change is None
@@ -111,7 +111,7 @@ def release(partition: SharePartition, member: str, decide: Decide = once) -> Ch
 
 
 def expire(partition: SharePartition, now_ms: int, decide: Decide = once) -> Change | None:
-    """Ends what is due; what is to be written of the last locks that end."""
+    """Expires what is due; returns the records of the last expired locks."""
     change = None
     while (due_ms := partition.next_deadline_ms()) is not None and due_ms <= now_ms:
         change = changed(partition, partial(partition.expire, now_ms), decide)[0] or change
@@ -123,7 +123,7 @@ def buried(partition: SharePartition, ranges: Iterable[tuple[int, int]], decide:
 
 
 def holdback_of(partition: SharePartition) -> Holdback:
-    """Returns what holds the partition's records back."""
+    """Returns the holdback of the partition."""
     assert isinstance(partition.holdback, Holdback)
     return partition.holdback
 
@@ -138,7 +138,7 @@ def fetch(
     mode: int = BATCH_OPTIMIZED,
     now_ms: int = NOW_MS,
 ) -> list[tuple[int, int, int]]:
-    """Acquires of the log's batches; what was acquired, as (first, last, delivery count)."""
+    """Acquires from the log's batches; returns the acquired ranges as (first, last, delivery count)."""
     at = partition.next_fetch_offset() if offset is None else offset
     request = AcquireRequest(member, max_records, batch_size, mode)
     return [
@@ -152,25 +152,25 @@ def fetch(
 def say(
     partition: SharePartition, member: str, first: int, last: int, *types: int, now_ms: int = NOW_MS
 ) -> Change | None:
-    """Acknowledges; what is to be written."""
+    """Acknowledges; returns the records to write."""
     return acknowledge(partition, member, [Acknowledgement(first, last, types)], now_ms)
 
 
 def write(partition: SharePartition, change: Change | None, now_ms: int = NOW_MS) -> list[tuple[int, int, int, int]]:
-    """The write succeeds; what it had."""
+    """Completes the write; returns its records."""
     assert change is not None
     partition.complete(change.batches, True, now_ms)
     return [tuple(batch) for batch in change.batches]  # type: ignore[misc]
 
 
 def fail(partition: SharePartition, change: Change | None, now_ms: int = NOW_MS) -> None:
-    """The write fails."""
+    """Makes the write fail."""
     assert change is not None
     partition.complete(change.batches, False, now_ms)
 
 
 def states(partition: SharePartition) -> list[str]:
-    """Returns the records in flight, one line for each run."""
+    """Returns the records in flight, with one line for each run."""
     return [
         f"{run.first}-{run.last} {run.state.name.lower()} {run.delivery_count}"
         + (f" {run.member_id}" if run.member_id else "")

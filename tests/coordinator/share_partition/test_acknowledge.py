@@ -1,4 +1,4 @@
-"""Acknowledgement: what is written of it, what is committed, what is undone."""
+"""Tests acknowledgements: the written records, commits and undone changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acquisition: what of the log's batches a member gets, and how often it was delivered."""
+"""Tests acquisition: the records of the log's batches that a member gets, and their delivery counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A share partition is asked and told, out of a seed, what no client should say: it refuses, and stays what it is."""
+"""Sends random invalid requests to a share partition, from a seed: it rejects them, and its state stays valid."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Hunt:
             limits=Limits(max_delivery_count=3, max_in_flight_records=MAX_IN_FLIGHT, lock_duration_ms=LOCK_MS)
         )
         self.end = 0
-        """Of the log."""
+        """The end of the log."""
         self.writing: list[Change] = []
         self.refused = self.taken = 0
         self.accepted: set[str] = set()
 
     def offset(self) -> int:
-        """Mostly one that is in flight, or beside it."""
+        """Returns an offset that is mostly in flight, or next to such an offset."""
         if self.random.random() < 0.2:
             return self.random.choice(EXTREMES)
         return self.random.randint(self.partition.start_offset - 2, self.partition.end_offset + 3)
@@ -156,7 +156,7 @@ class Hunt:
             self.partition.complete(self.writing.pop(0).batches, self.random.random() < 0.8, self.now_ms)
 
     def look(self) -> None:
-        """Asserts the invariants."""
+        """Checks the invariants."""
         partition = self.partition
         assert partition.is_active
         runs = [run for batch in partition.cache.batches for run in batch.runs]

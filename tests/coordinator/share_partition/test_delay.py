@@ -1,4 +1,4 @@
-"""Redelivery backoff: what was let go is offered again after a pause, if the group wants that."""
+"""Tests redelivery backoff: released records are offered again after a pause, if the group's options say so."""
 
 from __future__ import annotations
 

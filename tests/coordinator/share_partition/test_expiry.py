@@ -1,4 +1,4 @@
-"""Leases that end by themselves, and logs that begin later."""
+"""Tests locks that expire, and logs whose start moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that wait for their time or their key: who may have them when."""
+"""Tests records that wait for their time or their key: which member may acquire them, and when."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def held_back(
     limits: Limits = LIMITS,
     **facts: object,
 ) -> SharePartition:
-    """A share partition that has learned the log's batches."""
+    """Returns a share partition that has learned the log's batches."""
     partition = share_partition(0, stored, limits)
     hold_back(partition, rules)
     learn(partition, *batches, **facts)  # type: ignore[arg-type]
@@ -65,7 +65,7 @@ def learn(
 def take(
     partition: SharePartition, member: str, last: int = 100, most: int = 100, now_ms: int = NOW_MS
 ) -> list[tuple[int, int, int]]:
-    """Returns the ranges that the member acquires from where it is to read."""
+    """Returns the ranges that the member acquires, reading from its next offset."""
     assert partition.holdback is not None
     offset = holdback_of(partition).next_offset(partition, member)
     return (

@@ -1,4 +1,4 @@
-"""Seeds of the world of records that wait for their time and their key; and that it would find what is wrong."""
+"""Runs the holdback simulation over seeds, and checks that it detects planted faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeds of the world of a share partition and its coordinator."""
+"""Runs the simulation over seeds; a seed that fails can be replayed by its number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of states, whole, asked of runs as the engine moves them."""
+"""Tests the whole table of states, with runs that change state as in production."""
 
 from __future__ import annotations
 

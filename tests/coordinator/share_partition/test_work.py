@@ -1,6 +1,6 @@
-"""The cost of operations on a share partition is in proportion to what they touch.
+"""Tests that the cost of operations on a share partition is proportional to the touched records.
 
-Each case is built at one size and at twice that size, and the lines of Python are counted that it executes.
+Each case is built with one size and with twice the size, and the executed lines of Python are counted.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from tests.counted_work import lines_run
 SIZE = 300
 LATER_MS = NOW_MS + 60_000
 PROPORTIONAL = 2.4
-"""Twice the size may take so many times the work: n log n is 2.2 here, and n squared 4."""
+"""Factor of work that is allowed for twice the size: n log n has 2.2 here, and n squared 4."""
 CONSTANT = 1.3
 MOST_LINES = 125
-"""Lines for a record that is acknowledged unlike its neighbours: a thousand of them are changed in one turn of the
-loop."""
+"""Maximum number of lines for a record that is acknowledged differently from its neighbours: a thousand of them are
+changed in one turn of the event loop."""
 
 Work = Callable[[], object]
 Case = Callable[[int], Work]
@@ -54,7 +54,7 @@ LETTERS = LIMITS._replace(has_dead_letters=True)
 
 
 def acquired(size: int, limits: Limits = LIMITS) -> SharePartition:
-    """A batch of so many records, which a member has."""
+    """Returns a batch with this number of records, which a member has acquired."""
     partition = share_partition(limits=limits)
     fetch(partition, "m", (0, size - 1))
     return partition
@@ -65,7 +65,7 @@ def alternating(size: int, *types: int) -> list[int]:
 
 
 def apart(size: int, *types: int, limits: Limits = LIMITS) -> SharePartition:
-    """The batch after an acknowledgement that alternates."""
+    """Returns the batch after an acknowledgement with alternating types."""
     partition = acquired(size, limits)
     change = say(partition, "m", 0, size - 1, *alternating(size, *types))
     assert change is not None
@@ -74,7 +74,7 @@ def apart(size: int, *types: int, limits: Limits = LIMITS) -> SharePartition:
 
 
 def one_by_one(size: int, member: Callable[[int], str] = lambda offset: "m") -> SharePartition:
-    """A batch whose records were acquired one by one, each at its own time."""
+    """Returns a batch whose records were acquired one by one, each at another time."""
     partition = apart(size, RELEASE)
     for offset in range(size):
         fetch(partition, member(offset), (0, size - 1), max_records=1, mode=RECORD_LIMIT, now_ms=NOW_MS + offset)
@@ -104,7 +104,7 @@ def renew(size: int) -> Work:
 
 
 def refuse(size: int) -> Work:
-    """All but the last record are the member's: nothing is acknowledged."""
+    """Acknowledges records of which all but the last belong to the member: nothing is acknowledged."""
     partition = acquired(size)
     change = say(partition, "m", size - 1, size - 1, ACCEPT)
     assert change is not None
@@ -151,7 +151,7 @@ def release_all(size: int) -> Work:
 
 
 def release_after_another(size: int) -> Work:
-    """Each of the members has one record, and all of them go."""
+    """Each of the members has one record, and all of them leave."""
     partition = one_by_one(size, str)
     return lambda: [release(partition, str(offset)) for offset in range(size)]
 
@@ -177,7 +177,7 @@ def acquire_batches(size: int) -> Work:
 
 
 def acquire_holes(size: int) -> Work:
-    """The stored state leaves out each second batch of the log."""
+    """Loads a stored state without every second batch of the log."""
     stored = [StateBatch(2 * offset + 1, 2 * offset + 1, ARCHIVED, 1) for offset in range(size)]
     partition = share_partition(batches=stored, limits=LIMITS)
     log = [(offset, offset) for offset in range(2 * size)]
@@ -210,7 +210,7 @@ def bury(size: int) -> Work:
 
 
 def by_key(size: int) -> SharePartition:
-    """Records that were learned, each with a key of its own."""
+    """Returns learned records, each with its own key."""
     partition = share_partition(limits=LIMITS)
     hold_back(partition, HoldbackRules(by_key=True))
     learn(partition, size, keys=True)

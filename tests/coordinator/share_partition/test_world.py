@@ -1,4 +1,4 @@
-"""Faults that are planted in the world: each is found, by the invariant that it breaks."""
+"""Plants faults in the world: each is detected by the invariant that it violates."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_fault_is_found(monkeypatch: Patch, invariant: str, fault: Callable[[P
 
 
 def found_over_seeds() -> Iterator[str]:
-    """The invariants that seeds find broken; a fault that stops the engine by itself is not what is looked for."""
+    """Returns the invariants that are violated over seeds; a fault that stops the engine itself doesn't count."""
     for seed in range(SEEDS_OF_A_FAULT):
         try:
             SharePartitionWorld(seed).run(STEPS)

@@ -1,4 +1,4 @@
-"""One share partition, its log, its members and its coordinator, over steps that a seed picks; and what must hold.
+"""A share partition, its log, its members and its coordinator, with steps and invariants from a seed.
 
 Members crash, stall, and acknowledge halves, twice and late; writes fail, take their time, or succeed without an
 answer; the log is compacted and retained; leaders and coordinators restart; the state topic is pruned and loaded again;
@@ -42,7 +42,7 @@ TYPES = (AcknowledgeType.GAP, AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, A
 
 
 class Broken(AssertionError):
-    """An invariant that does not hold, by its name."""
+    """A violated invariant, with its name."""
 
 
 def must(holds: bool, invariant: str, state: object) -> None:
@@ -97,7 +97,7 @@ class State:
 
 
 class SharePartitionWorld:
-    """One run."""
+    """A run of the world."""
 
     SLACK = LARGEST_BATCH
     """Number of records that may be acquired beyond the limit: whole batches round up."""
@@ -119,15 +119,15 @@ class SharePartitionWorld:
         self.is_calm = False
         self.writing: list[Change] = []
         self.acknowledged: dict[int, dict[int, AcknowledgeType]] = {}
-        """The acknowledgements in each change under way, by the change's identity."""
+        """The acknowledgements in each pending change, by the change's identity."""
         self.held: dict[str, list[tuple[int, int]]] = {member: [] for member in MEMBERS}
         self.leases: dict[int, Lease] = {}
         self.counts: dict[int, int] = {}
-        """Deliveries under this leader, at least those that are durable."""
+        """Deliveries under this leader, at least the durable ones."""
         self.ended: set[int] = set()
-        """Of these a consumer was told that their end is durable, or they are exhausted for good."""
+        """Records whose final state was reported as durable to a consumer, or which are finally exhausted."""
         self.doubtful: set[int] = set()
-        """Of these a consumer said the end, and the coordinator may know it."""
+        """Records whose final state a consumer has sent, so that the coordinator may know it."""
         self.exhausted: set[int] = set()
         self.start = self.durable_start = 0
         self.state.take(self.state.shard.initialize(KEY, 1, 0, Ticket(), self.now_ms), self.now_ms)
@@ -149,7 +149,7 @@ class SharePartitionWorld:
         start = 0 if loaded.start_offset == NO_START_OFFSET else loaded.start_offset
         partition = given.share_partition(start, loaded.batches, self.limits)
         self.loaded = partition.in_flight_count
-        """A start offset that was not stored brings back more than the cap."""
+        """Number of records beyond the limit that a restart may load, because a start offset was not stored."""
         self.start = self.durable_start
         self.counts = {
             offset: batch.delivery_count
@@ -177,7 +177,7 @@ class SharePartitionWorld:
             self.write_done()
 
     def write_done(self) -> None:
-        """The oldest write succeeds, fails, or succeeds without anybody being told."""
+        """Completes the oldest write, makes it fail, or completes it without an answer."""
         if self.writing:
             self._finish(self.writing.pop(0), self.random.random())
 
@@ -262,7 +262,8 @@ class SharePartitionWorld:
             self.exhausted.add(at)
 
     def speak(self) -> None:
-        """Of all that was acquired at once, a half, or each record; in time or late, once or again."""
+        """Acknowledges everything that was acquired at once, half of it, or each record; in time or late, once or
+        again."""
         member = self.random.choice(MEMBERS)
         if not self.held[member]:
             return
@@ -322,7 +323,7 @@ class SharePartitionWorld:
         expiry.move_log_start(self.partition, self.log_start)
 
     def keep_house(self) -> None:
-        """Snapshots of what is cold, and the state topic without what is redundant."""
+        """Writes snapshots of cold share partitions, and removes redundant records of the state topic."""
         self.now_ms += COLD_MS
         self.state.take(self.state.shard.expire(self.now_ms), self.now_ms)
         self.state.prune()
@@ -370,7 +371,7 @@ class SharePartitionWorld:
         self.drain()
 
     def drain(self) -> None:
-        """A last restart; then nothing fails, nobody stalls, and everything that is in the log must come to its end."""
+        """Restarts once, then runs without failures and stalls: everything in the log must reach its final state."""
         self.is_calm = True
         self.restart()
         for _ in range(20 * (len(self.batches) + 10)):

@@ -1,4 +1,4 @@
-"""When a client may ask what to push, and push: Apache Kafka's errors, in its order."""
+"""Tests when a client may request its subscription, and push: Apache Kafka's errors, in its order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def push(
 
 
 def ask(one: ClientInstance, now_ms: int) -> ErrorCode:
-    """Returns the error of a question."""
+    """Returns the error of a request for the subscription."""
     try:
         one.ask(now_ms)
     except KafkaError as error:

@@ -1,4 +1,4 @@
-"""Subscriptions, and the metrics that they request of a client (KIP-714)."""
+"""Tests subscriptions, and the metrics that they request from a client (KIP-714)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A shard under test: what each request makes it write and answer, with the records applied as the engine does it."""
+"""A shard under test: the records and the answer of each request, with the records applied as the engine does it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PRODUCER = Producer(5, 3)
 
 
 class Taken(NamedTuple):
-    """The result of a request: records that were written, and its answer; None while it waits for one."""
+    """The result of a request: the written records, and its answer; None while it waits."""
 
     records: list[Transaction | None]
     answer: object
@@ -86,7 +86,7 @@ class Given(Driver[TransactionShard, TransactionRecord]):
         return self._ask(lambda t, now_ms: self.shard.end(name, producer, False, version, t, now_ms))
 
     def write_on(self, done: dict[str, Iterable[TopicPartition]] | None = None) -> Taken:
-        """The marker writer asks; `markers` returns what it is given later."""
+        """Sends the marker writer's request; `markers` returns its later answers."""
         under_way = frozenset(self.under_way)
         asked: Asked[list[Markers], TransactionRecord] = self.send(
             lambda ticket, now_ms: self.shard.write_on(done or {}, under_way, ticket, now_ms)
@@ -95,25 +95,25 @@ class Given(Driver[TransactionShard, TransactionRecord]):
         return taken(asked)
 
     def markers_written(self, done: dict[str, Iterable[TopicPartition]]) -> Taken:
-        """Markers that the writer had to wait for are committed, or not."""
+        """Reports that markers that the writer waited for are committed, or not."""
         return self._ask(lambda ticket, now_ms: self.shard.markers_written(done, ticket, now_ms))
 
     def markers(self) -> object:
-        """The markers that the writer was given since it last took some."""
+        """Returns the markers that the writer got since the last call."""
         if self._writer is None or self._writer.waits:
             return None
         asked, self._writer = self._writer, None
         return asked.answer
 
     def write_markers(self, name: str = ID) -> Taken:
-        """All markers of the id's transaction are written."""
+        """Reports all markers of the id's transaction as written."""
         return self.write_on({name: self.shard.transactions[name].partitions})
 
     def pass_time(self, ms: int) -> Taken:
         return Taken([record.transaction for record in self.advance(ms)], None)
 
     def restart(self) -> None:
-        """Another shard, from what is in the log."""
+        """Returns another shard, loaded from the log."""
         self.under_way, self._writer = set(), None
         shard = self._shard()
         for record in self.log:
@@ -121,7 +121,7 @@ class Given(Driver[TransactionShard, TransactionRecord]):
         self.replace(shard)
 
     def put(self, transaction: Transaction) -> None:
-        """The state from which a test starts."""
+        """Sets the state at the start of a test."""
         self.carry_out(Result([TransactionRecord(transaction.transactional_id, transaction)]))
 
     def _ask(self, decision: Decision[Any, TransactionRecord]) -> Taken:
@@ -134,7 +134,7 @@ def taken(asked: Asked[Any, TransactionRecord]) -> Taken:
 
 
 def transaction(state: State = State.ONGOING, producer: Producer = PRODUCER, **fields: object) -> Transaction:
-    """A transaction as a test needs it."""
+    """Returns a transaction with these fields."""
     partitions = frozenset({A}) if state not in (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT) else ()
     started_ms = -1 if state is State.EMPTY else START_MS
     return Transaction(

@@ -1,4 +1,5 @@
-"""Whatever a producer asks of a shard of transactions, and whenever: it is answered or refused, and nothing else."""
+"""Sends random producers' requests to a shard of transactions at any time: each is answered or rejected, without other
+effects."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ DECISIONS = {
 
 
 class Hostile:
-    """A shard, producers that make up who they are, and whoever writes markers, as well as it goes."""
+    """A shard, producers with invented identities, and a marker writer with failures."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -40,7 +41,7 @@ class Hostile:
         self.accepted: set[str] = set()
 
     def producer(self, name: str) -> Producer:
-        """Often the one that it should be, or a little older, or newer."""
+        """Returns a producer: often the valid one, or one slightly older or newer."""
         transaction = self.given.shard.transactions.get(name)
         if transaction is None or self.random.random() < 0.3:
             return Producer(self.random.choice((-1, 0, 7_000, 7_001, 2**63 - 1)), self.random.choice(EPOCHS))

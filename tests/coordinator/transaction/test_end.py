@@ -1,4 +1,4 @@
-"""EndTxn: every state, both ways to end, both generations of the protocol."""
+"""Tests EndTxn: every state, commit and abort, both versions of the protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests while the markers of a transaction are being written: most wait for them, whatever their producer."""
+"""Tests requests while the markers of a transaction are being written: most must wait, whatever their producer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONCURRENT, FENCED, OTHER_ID = (
     ErrorCode.INVALID_PRODUCER_ID_MAPPING,
 )
 CURRENT = Producer(5, 4)
-"""The producer of the transactions under test, as EndTxn v5 has answered it."""
+"""The producer of the transactions under test, according to the answer of EndTxn v5."""
 
 NOT_CURRENT = [Producer(5, 3), Producer(5, 1), Producer(5, 9), Producer(6, 4), Producer(-1, -1)]
 

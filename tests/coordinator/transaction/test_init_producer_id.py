@@ -1,4 +1,4 @@
-"""InitProducerId: who gets which producer id and epoch, and who is shut out."""
+"""Tests InitProducerId: the producer id and epoch in each case, and the rejections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one who writes markers: what it is given, when, and what follows once it is done."""
+"""Tests the marker writer: the markers that it gets, when, and what follows once they are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn: partitions join a transaction, or are found to be part of it."""
+"""Tests AddPartitionsToTxn: partitions join a transaction, or are verified to be part of it."""
 
 from __future__ import annotations
 

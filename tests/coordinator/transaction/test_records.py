@@ -1,4 +1,4 @@
-"""The records' bytes, as TransactionLog of Apache Kafka 4.3.1 writes them."""
+"""Compares the bytes of records with those that TransactionLog of Apache Kafka 4.3.1 writes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ WRITTEN_BY_KAFKA: list[tuple[int, Transaction, str]] = [
         "00010000000000001b5800000000ea60050100000000000f424500000000000f4240020008000000000000000502020002",
     ),
 ]
-"""transaction.version, transaction, value: but for the order of the partitions, which a hash table gave."""
+"""transaction.version, transaction, value; without the order of the partitions, which came from a hash table."""
 
 
 def serde(version: int) -> TransactionSerde:

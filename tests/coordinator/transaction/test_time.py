@@ -1,4 +1,4 @@
-"""Deadlines: transactions that take too long are aborted, ids that nobody uses are forgotten."""
+"""Tests deadlines: transactions that take too long are aborted, unused ids are removed."""
 
 from __future__ import annotations
 

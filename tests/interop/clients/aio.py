@@ -1,4 +1,4 @@
-"""aiokafka. One event loop per call keeps the driver's verbs those of every other client."""
+"""The driver of aiokafka. One event loop per call gives it the same blocking methods as every other client."""
 
 from __future__ import annotations
 
@@ -70,4 +70,4 @@ class AioKafka(NamedTuple):
         return asyncio.run(work())
 
     def close(self) -> None:
-        """Nothing outlives a call."""
+        """Does nothing, because nothing outlives a call."""

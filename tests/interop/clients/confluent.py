@@ -1,4 +1,4 @@
-"""confluent-kafka: the newest librdkafka."""
+"""The driver of confluent-kafka, which has the newest librdkafka."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Confluent(NamedTuple):
         self.produce_at(bootstrap, topic, [(0, value) for value in values], kind)
 
     def produce_at(self, bootstrap: str, topic: str, records: Sequence[tuple[int, bytes]], kind: Kind) -> None:
-        """Write (timestamp in ms, value) pairs; 0 is now."""
+        """Writes (timestamp in ms, value) pairs; 0 is now."""
         failures: list[KafkaError] = []
         settings = {"compression.type": kind.codec, "acks": kind.acks, "enable.idempotence": kind.idempotent}
         producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **settings})
@@ -44,7 +44,7 @@ class Confluent(NamedTuple):
     def records(
         self, bootstrap: str, topic: str, offset: int, count: int, timeout_s: float = CONSUME_TIMEOUT_S
     ) -> list[tuple[int, bytes]]:
-        """(offset, value) of `count` records, or of fewer when time runs out."""
+        """Returns (offset, value) of `count` records; fewer at the timeout."""
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
         consumer.assign([TopicPartition(topic, 0, offset)])
         received: list[tuple[int, bytes]] = []
@@ -68,4 +68,4 @@ class Confluent(NamedTuple):
         return self.consume(bootstrap, topic, first.offset, count)
 
     def close(self) -> None:
-        """Nothing outlives a call."""
+        """Does nothing, because nothing outlives a call."""

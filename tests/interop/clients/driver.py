@@ -1,5 +1,4 @@
-"""The interface of a client to the client matrix, whichever language it is in. Everything is about partition 0 of a
-topic."""
+"""The interface of a client to the client matrix, in any language. All methods use partition 0 of a topic."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ CONSUME_TIMEOUT_S = 30
 
 
 class Kind(NamedTuple):
-    """How a batch of records is to be produced."""
+    """The way in which a batch of records is produced."""
 
     codec: str = "none"
     acks: str = "all"
@@ -20,19 +19,19 @@ class Kind(NamedTuple):
 
 
 class Driver(Protocol):
-    """One client library. A failure of the client is an exception here; fewer records than asked for are not."""
+    """The driver of a client library. A failure of the client raises an exception; too few records don't."""
 
     def create(self, bootstrap: str, topic: str) -> None:
-        """Make a topic with one partition, by the client's own means: its admin calls, or asking for metadata."""
+        """Creates a topic with one partition, in the client's own way: by admin requests, or by requesting metadata."""
 
     def produce(self, bootstrap: str, topic: str, values: Sequence[bytes], kind: Kind) -> None:
-        """Write the values in their order, and return when they are acknowledged as `kind.acks` has it."""
+        """Writes the values in order, and returns when they are acknowledged according to `kind.acks`."""
 
     def consume(self, bootstrap: str, topic: str, offset: int, count: int) -> list[bytes]:
-        """Read `count` values from an offset on, by assignment."""
+        """Reads `count` values from an offset on, by assignment."""
 
     def consume_from(self, bootstrap: str, topic: str, timestamp_ms: int, count: int) -> list[bytes]:
-        """Read `count` values from the first record at or after a timestamp on."""
+        """Reads `count` values from the first record at or after a timestamp on."""
 
     def close(self) -> None:
-        """Let go of processes."""
+        """Ends the driver's processes."""

@@ -1,4 +1,4 @@
-"""kafka-python, as new as it is and pinned to the protocol of old brokers."""
+"""The driver of kafka-python, with its current protocol, and pinned to the protocol of old brokers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.interop.clients.driver import CONSUME_TIMEOUT_S, Kind
 
 
 class KafkaPython(NamedTuple):
-    """`api_version` pins the protocol; None asks the broker."""
+    """Uses kafka-python. `api_version` pins the protocol; with None the client asks the broker."""
 
     api_version: tuple[int, ...] | None = None
 
@@ -22,7 +22,8 @@ class KafkaPython(NamedTuple):
         return {"bootstrap_servers": bootstrap, **pinned}
 
     def create(self, bootstrap: str, topic: str) -> None:
-        """With CreateTopics where the pinned version has it (0.10.1), else by asking for the topic's metadata."""
+        """Creates the topic by CreateTopics if the pinned version has it (0.10.1), otherwise by requesting its
+        metadata."""
         if self.api_version is not None and self.api_version < (0, 10, 1):
             producer = KafkaProducer(**self._settings(bootstrap))
             assert producer.partitions_for(topic) == {0}
@@ -78,4 +79,4 @@ class KafkaPython(NamedTuple):
             consumer.close()
 
     def close(self) -> None:
-        """Nothing outlives a call."""
+        """Does nothing, because nothing outlives a call."""

@@ -1,4 +1,4 @@
-"""kcat, with the librdkafka that Debian ships; also told to believe that the broker is an old one."""
+"""The driver of kcat, with Debian's librdkafka; also configured for an old broker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.interop.processes import run
 
 
 class Kcat(NamedTuple):
-    """One kcat process per call. `fallback` is librdkafka's broker.version.fallback, with no ApiVersions asked."""
+    """Uses one kcat process per call. `fallback` is librdkafka's broker.version.fallback, without ApiVersions."""
 
     fallback: str | None = None
 
@@ -20,7 +20,7 @@ class Kcat(NamedTuple):
         return run(command, stdin=stdin, timeout_s=timeout_s).stdout
 
     def create(self, bootstrap: str, topic: str) -> None:
-        """kcat has no admin calls: asking for a topic's metadata creates it."""
+        """Creates the topic by requesting its metadata, because kcat has no admin requests."""
         self._run("-L", "-b", bootstrap, "-t", topic, "-X", "allow.auto.create.topics=true")
 
     def produce(self, bootstrap: str, topic: str, values: Sequence[bytes], kind: Kind) -> None:
@@ -39,4 +39,4 @@ class Kcat(NamedTuple):
         return self._consume(bootstrap, topic, f"s@{timestamp_ms}", count)
 
     def close(self) -> None:
-        """Nothing outlives a call."""
+        """Does nothing, because nothing outlives a call."""

@@ -1,4 +1,4 @@
-"""Clients in other languages: a JVM or Node process that is driven by lines."""
+"""Clients in other languages: a JVM or Node process that reads commands line by line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tests.interop.processes import LineClient
 
 
 class LineDriver:
-    """A process that takes the commands of Client.java; started at the first use, and again when it has ended."""
+    """A process that understands the commands of Client.java. It is started at its first use, and again after its
+    end."""
 
     def __init__(self, start: Callable[[], LineClient], settings: Callable[[Kind], Mapping[str, str]]) -> None:
         self._start = start
@@ -45,7 +46,7 @@ class LineDriver:
 
 
 def java(version: str, logs: Path) -> LineDriver:
-    """The Java client of one version."""
+    """Returns the driver of the Java client of one version."""
 
     def settings(kind: Kind) -> dict[str, str]:
         return {

@@ -1,11 +1,11 @@
 """A consumer in a group, as a process: `python -m tests.interop.clients.member KIND BOOTSTRAP TOPIC GROUP KEY=VALUE…`.
 
-It reads and commits until its standard input ends, and then leaves. It says what happens, a line each:
+It reads and commits until its standard input ends, and then leaves. It prints a line for each event:
 
-    assigned 0,1         the partitions it has from now on
-    record 0 17          partition and offset of a record that it was given
-    committed            all of that is committed
-    error …              something that its client raised
+    assigned 0,1         its assigned partitions from now on
+    record 0 17          partition and offset of a record
+    committed            all records so far are committed
+    error …              an error of its client
 
 KEY=VALUE are options of this program: `instance`, `strategy`, `session_ms`, `protocol` (confluent-kafka only).
 """
@@ -147,7 +147,7 @@ async def _aiokafka(bootstrap: str, topic: str, group: str, options: dict[str, s
 
 
 def attempt(commit: Callable[[], object], expected: type[Exception] = Exception) -> None:
-    """A commit that fails is read again by whoever owns the partition next."""
+    """Commits; if that fails, the partition's next owner reads the records again."""
     try:
         commit()
         say("committed")

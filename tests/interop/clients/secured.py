@@ -1,4 +1,4 @@
-"""The interface of a client to the security matrix: it is told how to get in, produces, consumes, or is refused."""
+"""The interface of a client to the security matrix: it connects, produces and consumes, or is rejected."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 PATIENCE_S = 12
-"""How long a client may try before it is taken for refused without a word."""
+"""Time after which a client that gets no error counts as rejected."""
 
 
 class Access(NamedTuple):
-    """How a client gets in."""
+    """The settings with which a client connects."""
 
     address: str
     protocol: str
     """SSL, SASL_SSL or SASL_PLAINTEXT."""
     authority: Path
-    """The authority whose certificates it trusts."""
+    """The authority whose certificates the client trusts."""
     certificate: Path | None = None
-    """Its own certificate, with the key."""
+    """The client's certificate, with its key."""
     mechanism: str = ""
     user: str = ""
     password: str = ""
     token: Path | None = None
-    """The file of its token, for OAUTHBEARER."""
+    """The file with the client's token, for OAUTHBEARER."""
 
     @property
     def has_tls(self) -> bool:
@@ -36,20 +36,20 @@ class Access(NamedTuple):
 
 
 class Refused(Exception):
-    """A client was not let in, or may not do it. Has the client's words."""
+    """A client was not authenticated, or is not authorized. Has the client's error message."""
 
 
 class SecuredClient(Protocol):
-    """A client library. Everything is about partition 0 of a topic."""
+    """A client library. All methods use partition 0 of a topic."""
 
     def produce(self, access: Access, topic: str, values: Sequence[bytes]) -> None:
         """Writes the values. Raises Refused."""
         ...
 
     def consume(self, access: Access, topic: str, count: int) -> list[bytes]:
-        """Reads as many values from the start. Raises Refused."""
+        """Reads this number of values from the start. Raises Refused."""
         ...
 
     def close(self) -> None:
-        """Lets go of processes."""
+        """Ends the client's processes."""
         ...

@@ -1,4 +1,4 @@
-"""librdkafka in the security matrix: kcat with the one that Debian ships, confluent-kafka with the newest."""
+"""librdkafka in the security matrix: kcat with Debian's librdkafka, and confluent-kafka with the newest."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.interop.processes import run
 
 TOKEN_S = 3_600
 GROUP = "unused"
-"""The group that a consumer of librdkafka has to name, and asks for its coordinator."""
+"""The group that a consumer of librdkafka must name, because it requests the group's coordinator."""
 
 
 def settings(access: Access) -> dict[str, Any]:
-    """The settings of librdkafka, but for tokens, which a program gives it by a callback."""
+    """Returns the settings of librdkafka, except for tokens, which a program passes by a callback."""
     given = {"bootstrap.servers": access.address, "security.protocol": access.protocol.lower()}
     if access.has_tls:
         given |= {"ssl.ca.location": str(access.authority)}
@@ -30,7 +30,7 @@ def settings(access: Access) -> dict[str, Any]:
 
 
 class Kcat:
-    """kcat, a process for each call."""
+    """kcat, with a process for each call."""
 
     def produce(self, access: Access, topic: str, values: Sequence[bytes]) -> None:
         lines = b"".join(value + b"\n" for value in values)
@@ -48,11 +48,11 @@ class Kcat:
         return ended.stdout
 
     def close(self) -> None:
-        """Nothing outlives a call."""
+        """Does nothing, because nothing outlives a call."""
 
 
 class Confluent:
-    """confluent-kafka, which tells of what is wrong with a connection in a callback."""
+    """confluent-kafka, which reports connection errors in a callback."""
 
     def _settings(self, access: Access, tell: Callable[[str], None]) -> dict[str, Any]:
         given = {**settings(access), "log_level": 0, "error_cb": lambda error: tell(error.str())}
@@ -105,4 +105,4 @@ class Confluent:
         return values
 
     def close(self) -> None:
-        """Nothing outlives a call."""
+        """Does nothing, because nothing outlives a call."""

@@ -1,4 +1,5 @@
-"""The clients of the security matrix in other languages: processes driven by lines, and Apache Kafka's tools."""
+"""The clients of the security matrix in other languages: processes that read commands line by line, and Apache Kafka's
+tools."""
 
 from __future__ import annotations
 
@@ -23,11 +24,11 @@ LOGINS = {
 }
 STORE_PASSWORD = "store-secret"
 OWN_HANDLER = "TokenFromFile"
-"""The class that reads a token. Java clients before KIP-768 have none, and later ones need a library for theirs."""
+"""The class that reads a token. Java clients before KIP-768 have none, and later clients need a library for theirs."""
 
 
 def pkcs12(certificate: Path) -> Path:
-    """A store with a key and its certificate: of those in PEM Java 2.8 takes only keys with a password."""
+    """Returns a PKCS12 store with a key and its certificate, because Java 2.8 accepts PEM keys only with a password."""
     store = certificate.with_suffix(".p12")
     if not store.exists():
         openssl("pkcs12", "-export", "-in", str(certificate), "-out", str(store), "-passout", f"pass:{STORE_PASSWORD}")
@@ -35,7 +36,7 @@ def pkcs12(certificate: Path) -> Path:
 
 
 def java_settings(access: Access, *, by_handler: bool = False) -> dict[str, str]:
-    """The settings of a Java client."""
+    """Returns the settings of a Java client."""
     given = {"security.protocol": access.protocol}
     if access.has_tls:
         given |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(access.authority)}
@@ -61,7 +62,7 @@ def properties(settings: Mapping[str, str]) -> str:
 
 
 def kafkajs_settings(access: Access) -> str:
-    """The settings of kafkajs, in JSON; client.js makes a provider of a token."""
+    """Returns the settings of kafkajs as JSON; client.js makes a provider of a token."""
     given: dict[str, Any] = {}
     if access.has_tls:
         given["ssl"] = {"ca": [access.authority.read_text()]}
@@ -76,7 +77,7 @@ def kafkajs_settings(access: Access) -> str:
 
 
 class ByLines:
-    """A process that is driven by lines, with its settings in a file."""
+    """A process that reads commands line by line, with its settings in a file."""
 
     def __init__(self, start: Callable[[], LineClient], settings: Callable[[Access], str], folder: Path) -> None:
         self._start = start
@@ -112,7 +113,7 @@ class ByLines:
 
 
 def java(version: str, folder: Path, *, by_handler: bool = False) -> ByLines:
-    """The Java client of one version."""
+    """Returns the Java client of one version."""
     limits = {"max.block.ms": str(PATIENCE_S * 1000)}
     beside = (f"{OWN_HANDLER}.java",) if by_handler else ()
     return ByLines(
@@ -127,7 +128,8 @@ def kafkajs(folder: Path) -> ByLines:
 
 
 class ApacheTools:
-    """kafka-console-producer and kafka-console-consumer, which may exit with 0 and tell in the log."""
+    """kafka-console-producer and kafka-console-consumer, which may exit with 0 and report the error only in their
+    logs."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -156,4 +158,4 @@ class ApacheTools:
         return self._run("kafka-console-consumer", access, *words, *wait).splitlines()
 
     def close(self) -> None:
-        """Nothing outlives a call."""
+        """Does nothing, because nothing outlives a call."""

@@ -1,4 +1,4 @@
-"""kafka-python and aiokafka in the security matrix. What they tell is what they raise, and what they log before."""
+"""kafka-python and aiokafka in the security matrix. Their errors are their exceptions, and their log lines before."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 from tests.interop.clients.secured import PATIENCE_S, Access, Refused
 
 BOOTSTRAP_MS = 3_000
-"""How long kafka-python tries to reach a first broker, which it does again and again whatever it was told."""
+"""Timeout of kafka-python's first connection, which it tries repeatedly after any error."""
 
 
 class Hearing(logging.Handler):
-    """Keeps the lines of a logger."""
+    """Collects the lines of a logger."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -29,7 +29,7 @@ class Hearing(logging.Handler):
 
 @contextmanager
 def refusing(library: str) -> Iterator[None]:
-    """Whatever a library raises are its words, and so is what its logger has said by then."""
+    """Turns a library's exception, and its log lines so far, into Refused."""
     logger, hearing = logging.getLogger(library), Hearing()
     logger.addHandler(hearing)
     try:
@@ -41,7 +41,7 @@ def refusing(library: str) -> Iterator[None]:
 
 
 def settings(access: Access) -> dict[str, Any]:
-    """The settings that both have; those of TLS they spell each in their own way."""
+    """Returns the settings that both clients have; each has other names for those of TLS."""
     given: dict[str, Any] = {"bootstrap_servers": access.address, "security_protocol": access.protocol}
     if access.mechanism:
         given |= {"sasl_mechanism": access.mechanism}
@@ -100,11 +100,11 @@ class KafkaPython:
         return values
 
     def close(self) -> None:
-        """Nothing outlives a call."""
+        """Does nothing, because nothing outlives a call."""
 
 
 class AioKafka:
-    """aiokafka. One event loop per call."""
+    """aiokafka, with one event loop per call."""
 
     def _settings(self, access: Access) -> dict[str, Any]:
         given = settings(access)
@@ -152,4 +152,4 @@ class AioKafka:
             return asyncio.run(work())
 
     def close(self) -> None:
-        """Nothing outlives a call."""
+        """Does nothing, because nothing outlives a call."""

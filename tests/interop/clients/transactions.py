@@ -1,8 +1,7 @@
-"""Transactional producers and consumers of several libraries, behind two verbs.
+"""Transactional producers and consumers of several libraries, with two methods.
 
-`transact` writes transactions one after the other, each committed or aborted after its records are on the broker, with
-the offsets of a group in it if one is named; `read` reads a partition from its start to where it ends for that
-isolation level.
+`transact` writes transactions one after the other. Each is committed or aborted after its records are on the broker,
+with the offsets of a group if one is named. `read` reads a partition from its start to its end at the isolation level.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Transaction(NamedTuple):
     committed: bool
     group: str | None = None
     offset: int = 0
-    """That the group is to go on from, in the same partition."""
+    """The offset in the same partition that the group commits."""
 
 
 class Transactional(Protocol):
@@ -155,7 +154,7 @@ class KafkaPythonTransactions:
 
 
 class JavaTransactions(NamedTuple):
-    """The Java client of a version from 0.11 on, one JVM for each call."""
+    """The Java client of a version from 0.11 on, with a JVM for each call."""
 
     version: str
 

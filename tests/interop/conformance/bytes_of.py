@@ -1,4 +1,4 @@
-"""Record batches that no honest client sends, and message sets that only old ones do."""
+"""Record batches that no correct client sends, and message sets that only old clients send."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ RECORDS_COUNT_AT = 57
 
 
 def damaged(data: bytes) -> bytes:
-    """The last byte turned over; the CRC left as it was."""
+    """Returns the batch with its last byte inverted, and its CRC unchanged."""
     return data[:-1] + bytes([data[-1] ^ 0xFF])
 
 
 def header_changed(data: bytes, **fields: int) -> bytes:
-    """Header fields replaced, and a CRC that says it was meant."""
+    """Returns the batch with other header fields, and a matching CRC."""
     buffer = bytearray(data)
     header = read_header(buffer)
     HEADER.pack_into(buffer, 0, *header._replace(**fields))
@@ -25,12 +25,12 @@ def header_changed(data: bytes, **fields: int) -> bytes:
 
 
 def empty_batch() -> bytes:
-    """A header without records, as compaction may leave it."""
+    """Returns a header without records, as compaction may leave it."""
     return with_records(b"", records_count=0, last_offset_delta=0)
 
 
 def with_records(data: bytes, **fields: int) -> bytes:
-    """A batch with these bytes for records."""
+    """Returns a batch whose records are these bytes."""
     header = read_header(bytes(build(records())))._replace(batch_length=61 - LOG_OVERHEAD + len(data), **fields)
     buffer = bytearray(HEADER.pack(*header)) + data
     seal(buffer, 0, header.batch_length)
@@ -42,5 +42,5 @@ def null_records_count() -> bytes:
 
 
 def message_set(magic: int, count: int = 1) -> bytes:
-    """Messages of an old format."""
+    """Returns messages of an old format."""
     return bytes(down_convert(memoryview(batch(count)), magic, first_offset=0))

@@ -1,4 +1,4 @@
-"""The differences of Odradek's answers from Apache Kafka's: found field by field, and allowed only with a reason."""
+"""Finds the differences between Odradek's and Apache Kafka's answers, field by field. A difference needs a reason."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ REQUEST_SHOWN = 600
 
 
 class Allowed(NamedTuple):
-    """A difference that is meant: where (`Request vN .path`), what ours and theirs are, and why."""
+    """An allowed difference: its place (`Request vN .path`), Odradek's and Kafka's values, and the reason."""
 
     where: str
     reason: str
     ours: object = ...
     theirs: object = ...
     where_so: Callable[[Any, Any], bool] = lambda ours, theirs: True
-    """The condition on ours and theirs."""
+    """The condition on both values."""
 
     def covers(self, difference: Difference) -> bool:
         return (
@@ -48,14 +48,14 @@ Script = Callable[[Peer], None]
 
 
 class Both:
-    """Runs a script against both brokers and holds their answers together."""
+    """Runs a script against both brokers and compares their answers."""
 
     def __init__(self, pair: Pair, allowed: tuple[Allowed, ...]) -> None:
         self.pair = pair
         self.allowed = allowed
 
     def __call__(self, script: Script, *, allowed: tuple[Allowed, ...] = ()) -> None:
-        """Fails on every difference that is not meant."""
+        """Runs a script; fails for every difference that is not allowed."""
         unexplained = [
             difference
             for difference in self.differences(script)
@@ -83,7 +83,7 @@ class Both:
                 yield Difference(one.request, one.version, path, our, their)
 
     def traces(self, script: Script) -> tuple[list[Exchange], list[Exchange]]:
-        """Both at once, since a script may have to wait."""
+        """Runs the script on both brokers at once, because a script may have to wait."""
         peers = (self.pair.odradek, self.pair.apache)
         for peer in peers:
             peer.trace = []
@@ -96,7 +96,7 @@ class Both:
 
 
 def compare(path: str, ours: object, theirs: object) -> Iterator[tuple[str, object, object]]:
-    """The innermost differences of two plain values."""
+    """Returns the innermost differences of two plain values."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in ours:
             yield from compare(f"{path}.{key}", ours[key], theirs[key])
@@ -108,7 +108,7 @@ def compare(path: str, ours: object, theirs: object) -> Iterator[tuple[str, obje
 
 
 def report(differences: list[Difference]) -> str:
-    """The differences, each once with the versions in which it shows, and the first request that shows it."""
+    """Returns the differences, each once, with its versions and the first request that shows it."""
     alike: dict[tuple[str, str, str, str], list[Difference]] = defaultdict(list)
     for difference in differences:
         alike[

@@ -1,4 +1,4 @@
-"""One Odradek and one Apache Kafka for all tests of this folder, asked the same things."""
+"""One Odradek and one Apache Kafka for all tests of this folder, which get the same requests."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Tests that are marked `before_4` compare the versions that Apache Kafka 4 has dropped with 3.9 as well; with
-    `alone` nothing else."""
+    """Compares tests marked `before_4`, whose versions Apache Kafka 4 has dropped, with 3.9 as well; with `alone`, only
+    with 3.9."""
     if "pair" in metafunc.fixturenames:
         old = metafunc.definition.get_closest_marker("before_4")
         newest = () if old is not None and old.kwargs.get("alone") else (APACHE_KAFKA,)

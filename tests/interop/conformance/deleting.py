@@ -1,4 +1,4 @@
-"""DeleteRecords, asked on the way to something else."""
+"""DeleteRecords as a step of other tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ VERSION = 2
 
 
 def delete_records(peer: Peer, name: str, offset: int) -> None:
-    """Everything of the first partition below an offset; -1 for all there is. Not compared."""
+    """Deletes the first partition's records below an offset; -1 for all. The answer is not compared."""
     partition = DeleteRecordsPartition(partition_index=0, offset=offset)
     topic = DeleteRecordsTopic(name=name, partitions=[partition])
     peer.quietly(DeleteRecordsRequest(topics=[topic], timeout_ms=5000), VERSION)

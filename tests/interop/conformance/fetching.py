@@ -1,4 +1,4 @@
-"""Fetch requests, written short."""
+"""Short helpers for Fetch requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FetchFrom(NamedTuple):
 
 
 def topic_id(peer: Peer, name: str) -> bytes:
-    """The id by which a peer knows the topic; of one that is not there, one made of its name."""
+    """Returns the id of a peer's topic; for a topic that doesn't exist, an id made from its name."""
     for known_id, known_name in peer.names.items():
         if known_name == name:
             return known_id
@@ -41,7 +41,7 @@ def fetch(
     session: tuple[int, int] = (NO_SESSION, FINAL_EPOCH),
     forgotten: tuple[tuple[str, int], ...] = (),
 ) -> FetchRequest:
-    """Partitions next to each other of one topic stand in one entry, as clients write them."""
+    """Returns a Fetch. Adjacent partitions of one topic share an entry, as in clients' requests."""
     topics: list[FetchTopic] = []
     for partition in partitions:
         if not topics or topics[-1].topic != partition.topic:

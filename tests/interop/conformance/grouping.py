@@ -1,4 +1,4 @@
-"""Requests of group members and their administrators, one method each, for scripts that run against two brokers."""
+"""Requests of group members and administrators, one method each, for scripts that run against two brokers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def subscription(*topics: str) -> bytes:
 
 
 class Member:
-    """One member on a connection of its own: an answer may be taken later than its request is sent."""
+    """A member with its own connection, so that an answer can be read later than its request is sent."""
 
     def __init__(self, peer: Peer, group: str) -> None:
         self.peer = peer
@@ -52,7 +52,7 @@ class Member:
         self._sent = request, version
 
     def take(self) -> object:
-        """The answer to what was sent, on record."""
+        """Reads the answer to the request, and records it."""
         assert self._sent is not None
         request, version = self._sent
         answer: object = decode_response(self._line.line().receive(), response_class(request), version)
@@ -93,7 +93,7 @@ class Member:
         return answer
 
     def enter(self, version: int = 9, **fields: object) -> JoinGroupResponse:
-        """Join, with the member id that is given out first since version 4."""
+        """Joins, with the member id that the broker assigns since version 4."""
         answer = self.join(version, **fields)
         return self.join(version, **fields) if answer.error_code == 79 else answer
 
@@ -145,7 +145,7 @@ class Member:
         return self.take()
 
     def stable(self, version: int = 9, **fields: object) -> Member:
-        """Alone in a group that is stable."""
+        """Makes the member the only one of a stable group."""
         self.enter(version, **fields)
         instance = fields.get("instance_id")
         self.sync(assignments={self.member_id: b"all of it"}, instance_id=instance)
@@ -153,7 +153,7 @@ class Member:
 
 
 class Groups:
-    """Requests about groups, by anyone."""
+    """Requests about groups by any client."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
@@ -187,7 +187,7 @@ class Groups:
         ids: Mapping[str, Uuid] | None = None,
         **fields: object,
     ) -> None:
-        """By group and topic; None asks for all."""
+        """Fetches offsets by group and topic; None requests all."""
         if version >= FIRST_BATCHED_FETCH:
             requested = [fetched_group(group, topics, ids=ids, **fields) for group, topics in groups.items()]
             self.peer.try_ask(OffsetFetchRequest(groups=requested, require_stable=stable), version)
@@ -216,8 +216,8 @@ class Groups:
         self.peer.try_ask(request, version)
 
     def wait_while(self, state: str, group: str) -> None:
-        """Until the group is in another state: by then a request on another connection has been taken up. And Kafka
-        tells a new member its id before the group that it makes is committed: until then it is "Dead"."""
+        """Waits until the group leaves a state: then a request on another connection has been handled. Kafka returns a
+        member id before the new group is committed; until then the group is "Dead"."""
         request = DescribeGroupsRequest(groups=[group])
         self.peer.wait_for(request, 5, lambda answer: answer.groups[0].group_state != state)
 
@@ -225,7 +225,7 @@ class Groups:
         self.peer.try_ask(DeleteGroupsRequest(groups_names=list(groups)), version)
 
     def list(self, group: str, version: int = 5, *, states: Sequence[str] = (), types: Sequence[str] = ()) -> None:
-        """Whether, and how, the group is listed; there are those of other tests too."""
+        """Records the group's entry in the list, if any; other tests' groups are left out."""
         request = ListGroupsRequest(states_filter=[*states], types_filter=[*types])
         answer = self.peer.quietly(request, version)
         if isinstance(answer, ListGroupsResponse):

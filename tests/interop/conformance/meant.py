@@ -1,4 +1,4 @@
-"""The differences that are meant, each with its reason. Everything else is a bug."""
+"""The allowed differences, each with its reason. Every other difference is a bug."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRODUCED: Mapping[str, tuple[Allowed, ...]] = {
         Allowed(r"FetchRequest .*\.(high_watermark|last_stable_offset|records)", "as above"),
     ),
 }
-"""By the name of a case in test_produce.py."""
+"""Differences by the name of a case in test_produce.py."""
 
 POISONED = (Allowed(r"ProduceRequest .*\.error_code", NOT_IMITATED, ours=87, theirs=-1),)
 
@@ -36,7 +36,7 @@ STRICTER: Mapping[str, tuple[Allowed, ...]] = {
         Allowed(ANYWHERE, "Java's reader passes over an LZ4 frame's checksum; consumers with liblz4 do not"),
     ),
 }
-"""Batches of test_poison.py that Apache Kafka takes, by the part of their names behind the codec's."""
+"""Batches of test_poison.py that only Apache Kafka accepts, by the part of the name after the codec."""
 
 OLD_MESSAGES: Mapping[str, tuple[Allowed, ...]] = {
     "a batch's magic": (
@@ -48,14 +48,14 @@ OLD_MESSAGES: Mapping[str, tuple[Allowed, ...]] = {
     ),
     "a timestamp below -1": (Allowed(r"ProduceRequest .*\.error_code", NOT_IMITATED, ours=32, theirs=-1),),
 }
-"""Message sets of test_poison_messages.py, by the part of their names behind the codec's."""
+"""Message sets of test_poison_messages.py, by the part of the name after the codec."""
 
 FETCHED: Mapping[str, tuple[Allowed, ...]] = {
     "a negative size": (Allowed(ANYWHERE, "Apache Kafka fails over it; here it is no bytes, or one batch at least"),),
     "a negative size in all": (Allowed(ANYWHERE, "as for a partition"),),
     "another isolation": (Allowed(ANYWHERE, "Apache Kafka fails over it; here all but read_committed is uncommitted"),),
 }
-"""By the name of a case in test_fetch.py."""
+"""Differences by the name of a case in test_fetch.py."""
 
 
 def begins_with(ours: object, theirs: object) -> bool:
@@ -67,7 +67,7 @@ def has_kraft_version_too(ours: object, theirs: object) -> bool:
 
 
 def says_what_java_says(ours: object, theirs: object) -> bool:
-    """True for two messages about a value that Java fails to read."""
+    """True for two messages about a value that Java can't parse."""
     return bool(ours) and isinstance(theirs, str) and any(words in theirs for words in JAVA_FAILURES)
 
 
@@ -133,7 +133,7 @@ LISTED: Mapping[str, tuple[Allowed, ...]] = {
         Allowed(r"ListOffsetsRequest .*", "Kafka names a record below the log start offset", ours=-1),
     ),
 }
-"""By the name of a topic in test_offsets.py."""
+"""Differences by the name of a topic in test_offsets.py."""
 
 NO_NAME_AND_NO_ID = (
     Allowed(r"MetadataRequest v1[23] \.(brokers|cluster_id|controller_id|error_code)", NOT_IMITATED),
@@ -155,7 +155,7 @@ CREATED: Mapping[str, tuple[Allowed, ...]] = {
         ),
     ),
 }
-"""By the name of a case in test_topics.py."""
+"""Differences by the name of a case in test_topics.py."""
 
 GROWN: tuple[Allowed, ...] = (
     Allowed(
@@ -172,7 +172,7 @@ GROWN: tuple[Allowed, ...] = (
         theirs=None,
     ),
 )
-"""Where more partitions are asked for than one request may take."""
+"""Differences if a request asks for more partitions than allowed."""
 
 NO_OPERATION = (
     Allowed(
@@ -246,7 +246,7 @@ AT_EXTREMES: Mapping[str, tuple[Allowed, ...]] = {
     "create_acls": (Allowed(r"CreateAclsRequest .*", NO_ACLS, theirs="the connection is closed"),),
     "delete_acls": (Allowed(r"DeleteAclsRequest .*", NO_ACLS, theirs="the connection is closed"),),
 }
-"""By the name of an API in test_extremes.py."""
+"""Differences by the name of an API in test_extremes.py."""
 
 TWICE = (Allowed(ANYWHERE, "Kafka loses all but the last of a partition's batches, and says nothing"),)
 
@@ -263,4 +263,4 @@ OPTIONS_OF_ITS_OWN: Mapping[str, str] = {
     "process.roles": "there is no separate controller",
     "queued.max.request.bytes": "a default that protects; Kafka has none",
 }
-"""Options of the broker that are not compared, and why."""
+"""Options of the broker that are not compared, with the reason."""

@@ -1,4 +1,5 @@
-"""A client of one broker that speaks in frames, and keeps what it was answered in a form that two brokers can share."""
+"""A client of one broker that sends frames, and stores the answers in a form in which two brokers' answers can be
+compared."""
 
 from __future__ import annotations
 
@@ -32,11 +33,12 @@ from tests.wire import WireClient, decode_response, request_frame
 R = TypeVar("R")
 
 ANSWER_TIMEOUT_S = 5
-"""Apache Kafka leaves a request whose handler fails in some ways without an answer; no script has such a one."""
+"""Timeout of an answer. Apache Kafka doesn't answer a request whose handler fails in some ways; no script has such a
+request."""
 
 POLL_S = 0.005
 SILENCE_S = 0.3
-"""How long a connection stays quiet that the broker does not mean to close."""
+"""Time without a close after which a connection counts as kept open."""
 
 FIRST_SERVED = {
     ApiKey.PRODUCE: 3,
@@ -51,18 +53,18 @@ FIRST_SERVED = {
     ApiKey.ALTER_REPLICA_LOG_DIRS: 1,
     ApiKey.DESCRIBE_LOG_DIRS: 1,
 }
-"""Where Apache Kafka 4 begins (KIP-896): of what is before, 3.9 is the measure. It advertises Produce from 0 all the
-same, for librdkafka's sake (KAFKA-18659), and closes the connection over it."""
+"""The first versions that Apache Kafka 4 serves (KIP-896); earlier ones are compared with 3.9. It advertises Produce
+from 0 because of librdkafka (KAFKA-18659), but closes the connection."""
 
 NEAR_MS = 7 * 86_400_000
-"""A time within a week of now is a clock's, and never the same twice; the scripts' own timestamps are years old."""
+"""A time within a week of now comes from a clock, and differs each time; the scripts' own timestamps are years old."""
 
 METADATA_VERSION = 12
 CREATE_TOPICS_VERSION, LIST_OFFSETS_VERSION, FIND_COORDINATOR_VERSION = 7, 7, 3
 
 
 class Exchange(NamedTuple):
-    """One request, and what came back; `answer` is None where the broker closed the connection."""
+    """A request and its result; `answer` is None if the broker closed the connection."""
 
     request: object
     version: int
@@ -74,7 +76,7 @@ class Exchange(NamedTuple):
 
 
 class Peer:
-    """One broker under test. What is asked through `ask` is compared; what goes through `quietly` is not."""
+    """One broker under test. Answers to `ask` are compared; answers to `quietly` are not."""
 
     def __init__(self, name: str, bootstrap: str, data: Path) -> None:
         self.name = name
@@ -90,19 +92,19 @@ class Peer:
         self._fences = itertools.count()
 
     def ask(self, request: object, version: int, response: type[R]) -> R:
-        """The answer, which must come."""
+        """Returns the answer, which must arrive."""
         answer = self.try_ask(request, version)
         assert isinstance(answer, response), f"{self.name} closed the connection over {request}"
         return answer
 
     def try_ask(self, request: object, version: int) -> object | None:
-        """The answer, or None where the broker closed the connection instead."""
+        """Returns the answer; None if the broker closed the connection instead."""
         answer = self.quietly(request, version)
         self.note(request, version, answer)
         return answer
 
     def note(self, request: object, version: int, answer: object | None) -> None:
-        """Puts an answer on record, to be compared."""
+        """Records an answer for the comparison."""
         shown = "the connection is closed" if answer is None else Plain(self).struct(answer)
         self.trace.append(Exchange(request, version, shown))
 
@@ -114,18 +116,18 @@ class Peer:
         self.send(request_frame(request, version))
 
     def try_exchange(self, frame: bytes, request: object, version: int) -> None:
-        """An answer to bytes of choice, read as if `request` had been asked."""
+        """Returns the answer to arbitrary bytes, decoded like the answer to `request`."""
         answered = self.exchange(frame)
         answer = None if answered is None else decode_response(answered, response_class(request), version)
         self.note(request, version, answer)
 
     def note_fate(self, frame: bytes) -> None:
-        """Puts on record whether a frame is answered or costs the connection."""
+        """Records whether a frame is answered, or closes the connection."""
         answered = self.exchange(struct.pack(">i", len(frame)) + frame) is not None
         self.trace.append(Exchange("frame", 0, {"answered": answered}))
 
     def note_end(self) -> None:
-        """Puts on record that the broker ends the connection, or that it does not within a moment."""
+        """Records whether the broker closes the connection within a moment."""
         plug = self.line().socket
         plug.settimeout(SILENCE_S)
         try:
@@ -138,7 +140,7 @@ class Peer:
         self.close()
 
     def send(self, frame: bytes) -> None:
-        """A frame for which no answer comes."""
+        """Sends a frame that gets no answer."""
         self.line().socket.sendall(frame)
 
     def exchange(self, frame: bytes) -> bytes | None:
@@ -157,13 +159,14 @@ class Peer:
         self._line = None
 
     def line(self) -> WireClient:
-        """The connection, made anew if it was closed."""
+        """Returns the connection, opened again if it was closed."""
         if self._line is None:
             self._line = WireClient(f"{self.host}:{self.port}", self.patience_s)
         return self._line
 
     def create(self, name: str, partitions: int = 1, /, **configs: str) -> bytes:
-        """A topic, its configs by attribute names (`max_message_bytes="100"`); its id. Not compared."""
+        """Creates a topic, with configs by attribute names (`max_message_bytes="100"`); returns its id. Not
+        compared."""
         settings = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
         topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=settings
@@ -177,14 +180,14 @@ class Peer:
         return response.topics[0].topic_id
 
     def learn(self, name: str) -> None:
-        """The id of a topic that was made without telling."""
+        """Returns the id of a topic that was created implicitly."""
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name, topic_id=NO_UUID)])
         answer = self.quietly(request, METADATA_VERSION)
         assert isinstance(answer, MetadataResponse)
         self.names[answer.topics[0].topic_id] = name
 
     def wait_for_leaders(self, name: str, partitions: Iterable[int]) -> None:
-        """Apache Kafka answers CreateTopics before its broker half has heard of the topic."""
+        """Waits for the leaders, because Apache Kafka answers CreateTopics before its broker knows the topic."""
         requested = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in partitions]
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=requested)])
         self.wait_for(
@@ -194,13 +197,13 @@ class Peer:
         )
 
     def wait_for_metadata(self) -> None:
-        """Waits until Apache Kafka's broker half knows earlier decisions: it does once it knows of a topic made
-        since."""
+        """Waits until Apache Kafka's broker knows earlier decisions: then it knows a topic that is created now."""
         if self.name.startswith("apache"):
             self.create(f"fence-{next(self._fences)}")
 
     def wait_until_gone(self, name: str) -> None:
-        """A topic that was deleted is gone from the broker's metadata and, so far as clients can see, from its logs."""
+        """Waits until a deleted topic has disappeared from the metadata and, as far as clients can see, from the
+        logs."""
         requested = ListOffsetsPartition(partition_index=0, timestamp=-1)
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[requested])])
         self.wait_for(
@@ -210,11 +213,11 @@ class Peer:
         )
 
     def wait_for(self, request: object, version: int, is_there: Callable[[Any], bool]) -> Any:
-        """Asks, without comparing, until the answer is as it must become; that answer."""
+        """Repeats a request, without comparing, until the answer has a property; returns that answer."""
         return self.wait_until(lambda: self.quietly(request, version), is_there, request)
 
     def wait_until(self, ask: Callable[[], Any], is_there: Callable[[Any], bool], what: object) -> Any:
-        """The same with a question that changes on the way."""
+        """Does the same with a request that may change each time."""
         deadline = time.monotonic() + self.patience_s
         while not is_there(answer := ask()):
             assert time.monotonic() < deadline, f"{self.name}: {what} is not done after {self.patience_s} s"
@@ -222,24 +225,24 @@ class Peer:
         return answer
 
     def find_coordinator(self, key: str, kind: int) -> None:
-        """Waits until there is one: the first to ask for it has its topic made. Not compared."""
+        """Waits until there is a coordinator; the first request creates its topic. Not compared."""
         request = FindCoordinatorRequest(key=key, key_type=kind)
         self.wait_for(request, FIND_COORDINATOR_VERSION, lambda answer: not answer.error_code)
 
 
 RANDOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""The ends of member ids, in which they differ."""
+"""The random ends of member ids."""
 
 COUNTED = {
     "ResponsePartitionData": ("high_watermark", "leader_epoch"),
     "ReplicaState": ("log_end_offset",),
     "Listener": ("port",),
 }
-"""The fields of DescribeQuorum about a log, which no two brokers have alike."""
+"""The fields of DescribeQuorum about a log, which differ between any two brokers."""
 
 
 class Plain:
-    """A decoded answer as dicts, lists and words, without what must differ between two brokers."""
+    """Converts a decoded answer to dicts, lists and words, without the parts that always differ between two brokers."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
@@ -326,7 +329,7 @@ def response_class(request: object) -> type:
 
 
 class Pair(NamedTuple):
-    """Odradek and Apache Kafka, side by side, and the versions of each API that are to be compared."""
+    """Odradek and Apache Kafka, and the versions of each API to compare."""
 
     odradek: Peer
     apache: Peer
@@ -339,7 +342,7 @@ class Pair(NamedTuple):
 
 
 def compared(served: Iterable[ApiVersion], before_4: bool) -> dict[int, range]:
-    """The versions that Apache Kafka serves, or those of them that Apache Kafka 4 no longer does."""
+    """Returns the versions that Apache Kafka serves, or only those that Apache Kafka 4 no longer serves."""
     ranges = {}
     for api in served:
         key = api.api_key

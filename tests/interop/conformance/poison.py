@@ -1,4 +1,4 @@
-"""Batches with a right CRC whose contents lie, and a few that are odd and sound: v2, single and compressed."""
+"""Batches with a valid CRC and invalid contents, and a few unusual but valid batches: v2, single and compressed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_PAST = {"message_timestamp_before_max_ms": "3600000"}
 
 
 class Poison(NamedTuple):
-    """Bytes for a partition, and the configs of its topic."""
+    """The bytes for a partition, and the configs of its topic."""
 
     data: bytes
     configs: dict[str, str] = PLAIN
@@ -61,7 +61,7 @@ def record(
     attributes: int = 0,
     offset: bytes | None = None,
 ) -> bytes:
-    """One record; `length` is what it says of itself, `headers` their count and what follows it."""
+    """Returns a record; `length` is its claimed length, `headers` their count and the bytes after it."""
     times = time if isinstance(time, bytes) else encode_varint(time)
     body = bytes([attributes]) + times + (encode_varint(delta) if offset is None else offset)
     body += field(key) + field(value) + headers
@@ -75,7 +75,7 @@ def several(count: int) -> bytes:
 
 
 def batch(payload: bytes, count: int = 1, codec: Compression = NONE, **fields: int) -> bytes:
-    """A batch around bytes that are in its codec already, with a CRC that says it was meant."""
+    """Returns a batch of bytes that are compressed already, with a valid CRC."""
     fields = {"last_offset_delta": count - 1, "attributes": codec, **fields}
     head = BatchHeader(0, 61 - LOG_OVERHEAD + len(payload), -1, 2, 0, 0, 0, OLD_MS, OLD_MS, -1, -1, -1, count)
     buffer = bytearray(HEADER.pack(*head._replace(**fields))) + payload
@@ -84,7 +84,7 @@ def batch(payload: bytes, count: int = 1, codec: Compression = NONE, **fields: i
 
 
 def packed(payload: bytes, count: int, codec: Compression, **fields: int) -> bytes:
-    """The same around records that are still to be compressed."""
+    """Returns a batch of records that it compresses, with a valid CRC."""
     attributes = fields.pop("attributes", 0) & ~COMPRESSION_MASK | codec
     return batch(compress(codec, payload), count, codec, attributes=attributes, **fields)
 
@@ -144,7 +144,7 @@ RECORDS: dict[str, tuple[bytes, int]] = {
     "a timestamp of -2^63": (record(time=-OLD_MS - (1 << 62)) + record(1, time=(1 << 63) - OLD_MS), 2),
     "no timestamp": (record(time=-OLD_MS - 1), 1),
 }
-"""Records as they are, and the count that the batch's header has for them."""
+"""Records, and their number according to the batch's header."""
 
 
 def framed() -> dict[str, Poison]:
@@ -156,7 +156,7 @@ def framed() -> dict[str, Poison]:
 
 
 def streams() -> dict[str, Poison]:
-    """Returns faults of the compressed bytes themselves."""
+    """Returns faults in the compressed bytes."""
     cases: dict[str, Poison] = {}
     for codec in CODECS:
         whole = compress(codec, several(3))
@@ -234,7 +234,7 @@ def gzip_named(data: bytes) -> bytes:
 
 
 def headers() -> dict[str, Poison]:
-    """Returns faults of the batch's header over sound records."""
+    """Returns faults in the batch's header, with valid records."""
     cases = {
         "attributes: codec 5": Poison(batch(several(3), 3, attributes=5)),
         "attributes: codec 7": Poison(batch(several(3), 3, attributes=7)),
@@ -261,7 +261,7 @@ def headers() -> dict[str, Poison]:
 
 
 def rules() -> dict[str, Poison]:
-    """Returns records that break topics' rules."""
+    """Returns records that violate topics' rules."""
     keyless = record(0) + record(1, key=None) + record(2) + record(3, key=None)
     cases: dict[str, Poison] = {}
     for codec in (NONE, *CODECS):

@@ -1,4 +1,4 @@
-"""Message sets with right CRCs whose contents lie, as clients before record batches send them: v0 and v1."""
+"""Message sets with valid CRCs and invalid contents, as clients before record batches send them: v0 and v1."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.interop.conformance.records import OLD_MS
 CODECS = GZIP, SNAPPY, LZ4 = (Compression.GZIP, Compression.SNAPPY, Compression.LZ4)
 LOG_APPEND_TIME = 8
 HOUR = {"message_timestamp_after_max_ms": "3600000"}
-"""The default since Apache Kafka 4."""
+"""The option with its default since Apache Kafka 4."""
 
 
 def field(value: bytes | None, length: int | None = None) -> bytes:
@@ -47,7 +47,8 @@ def message(
     says: int | None = None,
     tail: bytes = b"",
 ) -> bytes:
-    """One message; `lengths` are what it says of key and value, `size` and `says` its own size and magic."""
+    """Returns a message; `lengths` are the claimed lengths of key and value, `size` and `says` its claimed size and
+    magic."""
     body = struct.pack(">bb", magic if says is None else says, attributes)
     if magic:
         body += struct.pack(">q", time)

@@ -1,5 +1,5 @@
-"""docs/records.md: what each batch of `poison.py`, and each message set of `poison_messages.py`, is answered by Apache
-Kafka, and by Odradek."""
+"""Generates docs/records.md: the answers of Apache Kafka and Odradek to each batch of `poison.py` and each message set
+of `poison_messages.py`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Outcome(NamedTuple):
 
 
 Both = tuple[Outcome, Outcome]
-"""Apache Kafka's, ours."""
+"""Apache Kafka's outcome, and Odradek's."""
 
 
 def outcome(answer: Any) -> Outcome:
@@ -135,7 +135,7 @@ def page(outcomes: Mapping[str, Both], version: str) -> str:
 
 
 def messages_page(outcomes: Mapping[str, Both], version: str) -> str:
-    """Its last part."""
+    """Returns the last part of the page."""
     columns = COLUMNS[:-1]
     tables = [
         table(f"v{magic}", ("messages", *columns), by_codec(outcomes, f"v{magic}, ", columns)) for magic in (0, 1)
@@ -148,7 +148,7 @@ def messages_page(outcomes: Mapping[str, Both], version: str) -> str:
 
 
 def by_codec(outcomes: Mapping[str, Both], start: str, columns: tuple[str, ...]) -> dict[str, list[str]]:
-    """A row for each name behind the column's, with a dash where there is no such case."""
+    """Returns a row for each name after the codec, with a dash for a missing case."""
     cells = {
         (name.partition(": ")[2], column): shown(both)
         for name, both in outcomes.items()
@@ -159,7 +159,7 @@ def by_codec(outcomes: Mapping[str, Both], start: str, columns: tuple[str, ...])
 
 
 def written(part: str) -> str:
-    """The part of the page, as it is there: all before the title of the last, or that and what follows."""
+    """Returns a part of the existing page: everything before the last heading, or that heading and the rest."""
     before, title, behind = PAGE.read_text().partition(MESSAGES_TITLE)
     return title + behind if part == MESSAGES_TITLE else before.rstrip("\n") + "\n"
 
@@ -179,7 +179,7 @@ def shown(both: Both) -> str:
 
 
 def table(title: str, columns: tuple[str, ...], lines: Mapping[str, list[str]]) -> str:
-    """One cell for all columns that agree is easier to read than five alike."""
+    """Returns a table. If all columns are equal, they share one cell, which is easier to read."""
     text = [f"## {title}\n", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for name, cells in lines.items():
         same = ["″" if index and cell == cells[index - 1] != NOT_ASKED else cell for index, cell in enumerate(cells)]

@@ -1,4 +1,4 @@
-"""Produce requests, and a look at what became of them."""
+"""Produce requests, and their effects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 from tests.interop.conformance.peers import Peer
 
 FETCH_VERSION = 12
-"""The newest that names topics."""
+"""The newest version that names topics."""
 
 
 def request(
@@ -29,7 +29,7 @@ def produce(
 
 
 def fetch_all(peer: Peer, name: str, partitions: int = 1) -> None:
-    """Shows what the log holds."""
+    """Records the content of the log."""
     requested = [
         FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20) for index in range(partitions)
     ]

@@ -1,4 +1,4 @@
-"""Record batches and old message sets in words, so that two brokers' can be compared and a difference can be read."""
+"""Describes record batches and old message sets in words, to compare two brokers' and print differences."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from protocol.records.message_set import iter_messages, read_messages
 from protocol.records.record import Record, read_records
 
 OLD_MS = 1_500_000_000_000
-"""When the scripts' records were made, unless a test is about time."""
+"""The timestamp of the scripts' records, unless a test is about time."""
 
 OF_COMPRESSION = frozenset({"batch_length", "crc", "key", "value"})
-"""The fields that depend on how well a compressor did."""
+"""The fields that depend on the result of a compressor."""
 
 
 def records(count: int = 1, *, key: bytes | None = b"k", size: int = 10, timestamp: int = OLD_MS) -> list[Record]:
@@ -23,12 +23,12 @@ def records(count: int = 1, *, key: bytes | None = b"k", size: int = 10, timesta
 
 
 def batch(count: int = 1, *, compression: Compression = Compression.NONE, **fields: int) -> bytes:
-    """A batch of `count` plain records, with header fields of choice."""
+    """Returns a batch of `count` plain records, with these header fields."""
     return bytes(build(records(count), compression=compression, **fields))  # type: ignore[arg-type]
 
 
 def describe_records(buffer: Buffer) -> list[str]:
-    """A line for each batch or message, and for each record in it."""
+    """Returns a line for each batch or message, and for each record in it."""
     view = memoryview(buffer)
     if not len(view):
         return []
@@ -53,7 +53,8 @@ def batches(view: memoryview) -> Iterator[str]:
 
 
 def messages(view: memoryview) -> Iterator[str]:
-    """Apache Kafka fills up with a cut message what it had promised to send; it only tells something alone."""
+    """Describes messages. Apache Kafka adds an incomplete message if it has promised more bytes; it only counts if it
+    is alone."""
     size = 0
     for message in iter_messages(view):
         yield shown(message._asdict())

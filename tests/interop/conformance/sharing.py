@@ -1,4 +1,4 @@
-"""Requests of share consumers, their administrators and their leaders, for scripts that run against two brokers."""
+"""Requests of share consumers, administrators and leaders, for scripts that run against two brokers."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ OWN_WORDS = (
 )
 
 Said = tuple[int, int, Sequence[int]]
-"""First offset, last offset, types."""
+"""First offset, last offset, acknowledgement types."""
 
 
 def configure(peer: Peer, group: str, **configs: str) -> None:
-    """Options of a group by attribute names. Not compared."""
+    """Sets options of a group by attribute names. Not compared."""
     listed = [
         AlterableConfig(name=name.replace("_", "."), config_operation=SET, value=value)
         for name, value in configs.items()
@@ -61,7 +61,7 @@ def configure(peer: Peer, group: str, **configs: str) -> None:
 
 
 def append(peer: Peer, topic: str, counts: Iterable[int], partition: int = 0) -> None:
-    """Batches of so many records each, to a topic that is known by name. Not compared."""
+    """Appends batches with these numbers of records to a topic that is known by name. Not compared."""
     topic_id = next(topic_id for topic_id, name in peer.names.items() if name == topic)
     for count in counts:
         records = bytes(build([Record(0, 1_600_000_000_000, None, b"value") for _ in range(count)]))
@@ -72,7 +72,7 @@ def append(peer: Peer, topic: str, counts: Iterable[int], partition: int = 0) ->
 
 
 class ShareMember:
-    """One member of a share group of one topic, and its share session."""
+    """A member of a share group of one topic, and its share session."""
 
     def __init__(self, peer: Peer, group: str, topic_id: bytes, name: str = "member-1") -> None:
         self.peer = peer
@@ -101,7 +101,8 @@ class ShareMember:
         return ShareGroupHeartbeatRequest(**{**values, **fields})
 
     def join(self, *topics: str) -> None:
-        """Until it has partitions. Not compared: it takes as many heartbeats as it takes."""
+        """Joins, and sends heartbeats until the member has partitions. Not compared, because the number of heartbeats
+        varies."""
 
         def has_partitions(answer: Any) -> bool:
             assert not answer.error_code, answer
@@ -116,7 +117,7 @@ class ShareMember:
     # Fetching.
 
     def fetch(self, *acknowledged: Said, **fields: Any) -> None:
-        """A ShareFetch of partition 0 at the session's epoch, or what `fields` say."""
+        """Sends a ShareFetch of partition 0 at the session's epoch, or with other `fields`."""
         version = fields.pop("version", NEWEST)
         self.peer.try_ask(self.fetch_request(*acknowledged, **fields), version)
         self._advance(fields)
@@ -145,7 +146,7 @@ class ShareMember:
         return fetching.ShareFetchRequest(**{**values, **fields})
 
     def topics_of(self, acknowledged: Iterable[tuple[int, Sequence[Said]]]) -> list[fetching.FetchTopic]:
-        """Partitions for a ShareFetch by their numbers, and what is said of each."""
+        """Returns partitions for a ShareFetch, by number, with their acknowledgements."""
         partitions = [
             fetching.FetchPartition(partition_index=index, acknowledgement_batches=[
                 fetching.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
@@ -156,11 +157,11 @@ class ShareMember:
         return [fetching.FetchTopic(topic_id=self.topic_id, partitions=partitions)]
 
     def acknowledge(self, *acknowledged: Said, **fields: Any) -> None:
-        """A ShareAcknowledge of partition 0."""
+        """Sends a ShareAcknowledge of partition 0."""
         self.acknowledge_each([(fields.pop("index", 0), acknowledged)] if acknowledged else [], **fields)
 
     def acknowledge_each(self, acknowledged: Sequence[tuple[int, Sequence[Said]]], **fields: Any) -> None:
-        """A ShareAcknowledge with partitions by their numbers, and what is said of each."""
+        """Sends a ShareAcknowledge of partitions by number, with their acknowledgements."""
         version = fields.pop("version", NEWEST)
         partitions = [
             acknowledging.AcknowledgePartition(partition_index=index, acknowledgement_batches=[
@@ -219,7 +220,7 @@ def delete_offsets(peer: Peer, group: str, *topics: str) -> None:
 
 
 class StateOf:
-    """The state of one share partition, as the leader of its partition speaks of it."""
+    """The state of one share partition, requested as by the partition's leader."""
 
     def __init__(self, peer: Peer, group: str, topic_id: bytes, partition: int = 0) -> None:
         self.peer = peer
@@ -267,7 +268,7 @@ class StateOf:
 
 
 def note_records(peer: Peer, group: str) -> None:
-    """Puts on record what the state topic has of a group, without the times."""
+    """Records the content of the state topic for a group, without times."""
     requested = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 25)
     topic = FetchTopic(topic=STATE_TOPIC, partitions=[requested])
     request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 25, topics=[topic])

@@ -1,4 +1,4 @@
-"""Access control entries where there is no authorizer, against Apache Kafka."""
+"""Compares access control entries without an authorizer with Apache Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ApiVersions and what is outside every API, against Apache Kafka."""
+"""Compares ApiVersions, and frames outside of any API, with Apache Kafka."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEWER = {
     ApiKey.DELETE_GROUPS: 3,
     ApiKey.STREAMS_GROUP_HEARTBEAT: 1,
 }
-"""The versions that came with Apache Kafka 4.4."""
+"""The versions that Apache Kafka 4.4 adds."""
 
 FIRST_NAMED_VERSION = 3
 NAMES = ("", "a", "-a", "a-", ".a", "a.", "a b", "a_b", "a/b", "1", "A.b-2", "ü", "a" * 300)
@@ -76,7 +76,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("case", FRAMES)
 def test_frames(both: Both, case: str) -> None:
-    """Whether the connection is closed."""
+    """Compares whether the connection is closed."""
 
     def script(peer: Peer) -> None:
         peer.note_fate(FRAMES[case])
@@ -94,7 +94,7 @@ def test_sizes_that_no_frame_has(both: Both, size: int) -> None:
 
 
 def test_what_is_served(both: Both) -> None:
-    """Every API and version that Apache Kafka serves, but those not built yet, and the older ones besides."""
+    """Odradek serves every API and version of Apache Kafka, except those not built yet, and older versions too."""
     request = ApiVersionsRequest(client_software_name="n", client_software_version="1")
     ours, theirs = (peer.quietly(request, 4) for peer in (both.pair.odradek, both.pair.apache))
     assert isinstance(ours, ApiVersionsResponse)
@@ -114,7 +114,7 @@ NOT_UTF8 = (
 
 @pytest.mark.parametrize("version", [1, 9])
 def test_a_text_that_is_no_utf8_is_read_as_far_as_it_is(both: Both, version: int) -> None:
-    """The name of a topic, which the answer repeats."""
+    """The text is the name of a topic, which the answer repeats."""
 
     def script(peer: Peer) -> None:
         for name in NOT_UTF8:

@@ -1,4 +1,4 @@
-"""Configs: described, altered and listed, against Apache Kafka."""
+"""Compares configs, described, altered and listed, with Apache Kafka."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_topics_are_described(both: Both) -> None:
 
 @pytest.mark.before_4
 def test_where_a_value_comes_from(both: Both) -> None:
-    """Version 0 says whether it is a default, later ones say more."""
+    """Version 0 only says if the value is a default; later versions return its source."""
 
     def script(peer: Peer, version: int) -> None:
         name = f"sources-{version}"
@@ -97,7 +97,7 @@ def names_of_options(peer: Peer, version: int) -> set[str]:
 
 
 def test_every_option_of_the_broker_is_described(both: Both) -> None:
-    """Those that both have."""
+    """Compares the options that both brokers have."""
     *_, newest = both.pair.versions(DescribeConfigsRequest)
     ours, theirs = (names_of_options(peer, newest) for peer in (both.pair.odradek, both.pair.apache))
     shared = sorted((ours & theirs) - OPTIONS_OF_ITS_OWN.keys())
@@ -257,7 +257,7 @@ def test_resources_are_altered(both: Both, case: str, validate_only: bool) -> No
 @pytest.mark.parametrize("broker", ["1", ""])
 @pytest.mark.parametrize("value", [None, "x", "1", "100"])
 def test_the_options_that_clients_change_are_those_of_kafka(both: Both, broker: str, value: str | None) -> None:
-    """Each option of Kafka's in turn is set to the value, or to its default."""
+    """Sets each option of Kafka in turn to the value, or to its default."""
     options = [
         option for option in known_options() if option.kind == "broker" and option.name not in NOT_CHANGED_WHILE_RUNNING
     ]
@@ -276,8 +276,8 @@ def test_the_options_that_clients_change_are_those_of_kafka(both: Both, broker: 
 def test_the_options_of_a_listener_that_is_absent_are_those_of_kafka(
     both: Both, broker: str, value: str | None
 ) -> None:
-    """Each option of Kafka's in turn is set for a listener that neither broker has; not those whose classes Kafka
-    loads, nor the one that the cluster's own configs have too, which Kafka then checks in place of this one."""
+    """Sets each option of Kafka in turn for a listener that neither broker has. Leaves out options whose classes Kafka
+    loads, and the option that the cluster's own configs also have, which Kafka checks instead."""
     left_out = ("principal.builder.class", "ssl.engine.factory.class", "min.insync.replicas")
 
     def script(peer: Peer) -> None:

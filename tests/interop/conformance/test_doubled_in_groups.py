@@ -1,4 +1,4 @@
-"""Topics and partitions that requests of groups, transactions and share state name not at all, or twice."""
+"""Compares requests of groups, transactions and share state that name topics and partitions twice, or name none."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LISTS = {
 UNKNOWN_MEMBER_ID = 25
 COMMIT_VERSION = 9
 UNANSWERED = {("DescribeShareGroupOffsets", "absent")}
-"""Apache Kafka never answers for a partition that is not there, of a topic that is."""
+"""Apache Kafka never answers for a missing partition of an existing topic."""
 
 NO_ANSWER = {"doubled", "both"}
 """Apache Kafka never answers a marker that names a partition twice."""
@@ -58,7 +58,7 @@ Build = Callable[[str, Named, dict[str, bytes]], object]
 
 
 def topics_of(topic: str, topics: Sequence[str], case: str) -> list[tuple[str, list[int]]]:
-    """Names and partitions; where a topic is named again, with one more partition."""
+    """Returns names and partitions; a topic that is named again has one more partition."""
     names = {HERE: topic, ABSENT: f"{topic}-absent", "": ""}
     return [
         (names[name], [*LISTS[case], *([1] if name in topics[:number] else [])]) for number, name in enumerate(topics)
@@ -204,7 +204,7 @@ BUILDS: dict[str, tuple[type, Build]] = {
 
 
 def find_coordinators(peer: Peer) -> None:
-    """Waits until there are those of groups and of transactions."""
+    """Waits for the coordinators of groups and transactions."""
     peer.find_coordinator("group", GROUP)
     peer.find_coordinator("transactional id", TRANSACTION)
     request = HeartbeatRequest(group_id="none", generation_id=1, member_id="x")
@@ -218,7 +218,7 @@ def coordinators(both: Both) -> None:
 
 
 def prepare(peer: Peer, api: str, group: str, ids: dict[str, bytes]) -> None:
-    """Gives the group what there is to be asked for. Not compared."""
+    """Creates the group's data that the requests are about. Not compared."""
     everything = [(name, [0, 1]) for name in ids]
     if api in ("OffsetFetch", "OffsetDelete"):
         peer.quietly(offset_commit(group, everything, ids), COMMIT_VERSION)
@@ -230,7 +230,7 @@ def prepare(peer: Peer, api: str, group: str, ids: dict[str, bytes]) -> None:
     ("api", "case"), [(api, case) for api in BUILDS for case in LISTS if (api, case) not in UNANSWERED]
 )
 def test_topics_and_partitions(both: Both, api: str, case: str, topic: str) -> None:
-    """One run for each list of topics, in a group of its own, one after another."""
+    """Runs once for each list of topics, with a separate group each."""
     request, build = BUILDS[api]
 
     def script(peer: Peer) -> None:

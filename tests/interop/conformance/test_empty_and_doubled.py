@@ -1,4 +1,4 @@
-"""Topics and partitions that are named not at all, or twice: answered as Apache Kafka answers them."""
+"""Compares requests that name topics and partitions twice, or name none, with Apache Kafka."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LISTS = {
 @pytest.mark.parametrize("case", LISTS)
 @pytest.mark.parametrize("topics", [(), (NAME,), (NAME, NAME), (ABSENT, NAME, ABSENT), ("",)], ids=str)
 class TestEmptyAndDoubled:
-    """Partitions that are named not at all, or twice, in topics that are."""
+    """Requests that name partitions of existing topics twice, or name none."""
 
     def test_delete_records(self, both: Both, case: str, topics: tuple[str, ...]) -> None:
         def script(peer: Peer, version: int) -> None:
@@ -184,7 +184,7 @@ TOPICS = [(NAME,), (NAME, NAME), (ABSENT, NAME, ABSENT), ("not a name!", "not a 
 
 @pytest.mark.parametrize("topics", TOPICS, ids=str)
 class TestTopicsTwice:
-    """Topics that are named not at all, or twice."""
+    """Requests that name topics twice, or name none."""
 
     def test_metadata(self, both: Both, topics: tuple[str, ...]) -> None:
         def script(peer: Peer, version: int) -> None:

@@ -1,4 +1,4 @@
-"""Every number and flag of the requests about topics and records at its extremes: answered as Apache Kafka answers."""
+"""Compares every number and flag of the requests about topics and records, at its extremes, with Apache Kafka."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ NAMES = [
 PRODUCE_VERSION = 11
 TIMEOUT_MS = 5000
 LAST_WITH_NAMES = 12
-"""Of Produce; the next is asked about a topic by its id."""
+"""The last version of Produce that names topics."""
 
 
 def prepared(peer: Peer) -> bytes:
-    """A topic of two partitions with records; its id."""
+    """Returns the id of a topic of two partitions with records."""
     for topic_id, name in peer.names.items():
         if name == TOPIC:
             return topic_id
@@ -62,12 +62,12 @@ def prepared(peer: Peer) -> bytes:
 
 
 def is_compared(name: str, version: int, one: Extreme) -> bool:
-    """Whether it is one that is answered, and leaves both brokers with the same records."""
+    """True for a request that gets an answer, and leaves both brokers with the same records."""
     return name != "produce" or (version <= LAST_WITH_NAMES and one.path[-1] != "acks")
 
 
 def patient(request: Any) -> Any:
-    """With time for a busy machine, where any is left at all."""
+    """Returns the request with a longer timeout for a busy machine, unless its timeout is zero or negative."""
     if getattr(request, "timeout_ms", 0) > 0:
         request.timeout_ms = TIMEOUT_MS
     return request

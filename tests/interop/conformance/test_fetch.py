@@ -1,4 +1,4 @@
-"""Fetch, against Apache Kafka: what is read, how much of it, and how the rest is refused."""
+"""Compares Fetch with Apache Kafka: the records, their amount, and the errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227), against Apache Kafka: step by step, what is told and what is not."""
+"""Compares fetch sessions (KIP-227) with Apache Kafka, step by step: the partitions that are answered and left out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Session:
         self.epoch = FIRST_EPOCH
 
     def next(self, *offsets: int | None, wait_ms: int = 0, **options: object) -> FetchResponse:
-        """One step, with offsets for the topic's partitions from the first on."""
+        """Sends the next fetch, with offsets for the topic's partitions from the first on."""
         requested = [FetchFrom(self.topic, index, offset) for index, offset in enumerate(offsets) if offset is not None]
         return self.ask(*requested, max_wait_ms=wait_ms, min_bytes=1, **options)
 
@@ -64,7 +64,7 @@ def continued(session: Session) -> None:
 
 
 def read_again(session: Session) -> None:
-    """Fetches again at the same offsets: unacknowledged partitions are answered again."""
+    """Fetches again at the same offsets: the same records are returned again."""
     session.produce(0, 2)
     session.next(0, 0)
     session.next()
@@ -159,7 +159,7 @@ def whose_log_begins_later(session: Session) -> None:
 
 
 def whose_turns_change(session: Session) -> None:
-    """A partition that gave records is served last the next time."""
+    """A partition that returned records is served last the next time."""
     for index in range(3):
         session.produce(index, 4)
     size = len(batch(4))

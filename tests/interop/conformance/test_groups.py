@@ -1,4 +1,4 @@
-"""Classic groups, offsets and their administration, against Apache Kafka: every version, every misstep."""
+"""Compares classic groups, offsets and their administration with Apache Kafka: every version, every wrong step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.interop.conformance.grouping import FIRST_TOPIC_ID, GROUP, Groups, Me
 from tests.interop.conformance.peers import Peer
 
 SOON_S = 0.3
-"""By then a request on another connection has, nearly always, been taken up."""
+"""Time within which a request on another connection has nearly always been handled."""
 
 IN_OWN_WORDS = (
     Allowed(r"FindCoordinatorRequest v[123] \.error_message", "errors are told in the project's own words"),

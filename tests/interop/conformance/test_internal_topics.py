@@ -1,4 +1,4 @@
-"""The coordinators' own topics, as clients may come at them: with brokers of their own, for what it leaves behind."""
+"""Compares clients' access to the coordinators' topics; with separate brokers, because of its lasting effects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FIRST_JOINING_VERSION = 12
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """Brokers of this module alone, with all of their topics."""
+    """Yields brokers of this module only, with all of their topics."""
     folder = tmp_path_factory.mktemp("internal")
     brokers = (
         Odradek(folder / "odradek", PROPERTIES),
@@ -142,7 +142,7 @@ def test_a_topic_of_the_name(own: Both, name: str) -> None:
 
 @pytest.mark.parametrize("name", INTERNAL)
 def test_the_topic_is_deleted(own: Both, name: str) -> None:
-    """Last of all."""
+    """This is the last step."""
 
     def script(peer: Peer) -> None:
         for version in own.pair.versions(DeleteTopicsRequest):

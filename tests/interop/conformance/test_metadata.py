@@ -1,4 +1,4 @@
-"""Metadata and what else describes the cluster, against Apache Kafka."""
+"""Compares Metadata, and other descriptions of the cluster, with Apache Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that give the controller no time to answer, of topics and partitions: nothing of them is done."""
+"""Compares requests about topics and partitions with no time left: nothing is done."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAME, ABSENT, NEW = "hurried", "hurried-absent", "hurried-new"
 METADATA_VERSION = 12
 FIRST_ID_VERSION = 6
 TIMEOUTS = [-(2**31), -2, -1, 0, 5000]
-"""One of a millisecond is a race in Apache Kafka."""
+"""Timeouts; a timeout of a millisecond would be a race in Apache Kafka."""
 
 
 def prepared(peer: Peer) -> bytes:

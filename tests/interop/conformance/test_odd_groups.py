@@ -1,4 +1,4 @@
-"""Requests of groups, transactions and share groups that no client sends, but that anybody can."""
+"""Compares unusual requests of groups, transactions and share groups, which no client library sends."""
 
 from __future__ import annotations
 
@@ -296,7 +296,8 @@ def test_groups_that_commits_make(both: Both, topic: str) -> None:
 
 
 def test_a_member_that_was_given_an_id_says_it_is_another_instance(both: Both, topic: str) -> None:
-    """Ids are given out to members that are no instance: Kafka fails over the other, and names no member."""
+    """Member ids are assigned to members without an instance id. Kafka fails for the other kind, and names no
+    member."""
 
     def script(peer: Peer) -> None:
         for version in (5, 7, 9):

@@ -1,4 +1,4 @@
-"""Requests that no client sends, but that anybody can: answered as Apache Kafka answers them."""
+"""Compares unusual requests, which no client library sends, with Apache Kafka."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ NAME = "odd"
 ABSENT = "odd-and-absent"
 UNSUPPORTED = -7
 FIRST_WITHOUT_CREATION = 4
-"""Before it, Metadata creates what it is asked about."""
+"""The version before which Metadata creates missing topics."""
 
 GROUP, TRANSACTION = 0, 1
 LATEST = -1
 
 
 def prepared(peer: Peer) -> bytes:
-    """A topic of two partitions with records; its id."""
+    """Returns the id of a topic of two partitions with records."""
     for topic_id, name in peer.names.items():
         if name == NAME:
             return topic_id
@@ -173,7 +173,8 @@ def test_loggers_are_not_altered_as_a_whole(both: Both) -> None:
 
 
 def test_a_corrupt_batch_beside_a_good_one(both: Both) -> None:
-    """Over bytes that are no batch Apache Kafka refuses the whole request; over a wrong checksum it does not."""
+    """Apache Kafka rejects the whole request because of bytes that are not a batch, but not because of a wrong
+    checksum."""
 
     def script(peer: Peer, version: int) -> None:
         prepared(peer)
@@ -239,8 +240,8 @@ def test_what_is_wrong_with_records_for_a_partition_that_is_not_here(both: Both)
 
 
 def test_records_behind_those_of_a_transaction_are_not_looked_at(both: Both) -> None:
-    """Kafka looks for the first transactional batch, and for no batch behind it: what is none for a partition that is
-    not here has that partition's error then."""
+    """Kafka looks for the first transactional batch, and at no batch after it. So bytes that are no batch, for a
+    partition that isn't here, get that partition's error."""
 
     def script(peer: Peer, version: int) -> None:
         if version > 12:
@@ -255,7 +256,8 @@ def test_records_behind_those_of_a_transaction_are_not_looked_at(both: Both) -> 
 
 
 def test_records_before_those_of_a_transaction_without_an_id(both: Both) -> None:
-    """Kafka finds records that are no batch first, and refuses all of the request; behind others it does not look."""
+    """Kafka first finds records that are not a batch, and rejects the whole request; records after others are not
+    examined."""
 
     def script(peer: Peer, version: int) -> None:
         if version > 12:
@@ -338,7 +340,7 @@ def test_reassignments_that_are_empty_or_doubled(both: Both) -> None:
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
 def test_a_coordinators_topic_is_not_grown(both: Both, name: str) -> None:
-    """Only asked about: Apache Kafka does it, and finds nothing again after its next start."""
+    """The request only validates: Apache Kafka would grow the topic, and not find the groups after its next start."""
 
     def script(peer: Peer, version: int) -> None:
         peer.find_coordinator("odd", GROUP)

@@ -1,4 +1,4 @@
-"""Requests of share groups that no client sends, but that anybody can."""
+"""Compares unusual requests of share groups, which no client library sends, with Apache Kafka."""
 
 from __future__ import annotations
 

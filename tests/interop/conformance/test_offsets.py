@@ -1,4 +1,4 @@
-"""ListOffsets and OffsetForLeaderEpoch, against Apache Kafka."""
+"""Compares ListOffsets and OffsetForLeaderEpoch with Apache Kafka."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def at(timestamp: int, partition: int = 0, epoch: int = -1) -> ListOffsetsPartit
 @pytest.mark.usefixtures("topics")
 @pytest.mark.parametrize("name", TOPICS)
 def test_timestamps(both: Both, name: str) -> None:
-    """Every special timestamp, and those around the records'."""
+    """Tests every special timestamp, and the timestamps around the records'."""
 
     def script(peer: Peer, version: int) -> None:
         for timestamp in (*SPECIAL, 0, *range(OLD_MS - 1, OLD_MS + 14), 1 << 45):

@@ -1,4 +1,4 @@
-"""Batches whose contents lie, against Apache Kafka: each is answered alike, and what is taken is kept alike."""
+"""Compares batches with invalid contents with Apache Kafka: each has the same answer, and is stored in the same way."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.interop.conformance.poison_page import outcome, page, rewrite, writte
 from tests.interop.conformance.producing import fetch_all, produce
 
 VERSIONS = (3, 7, 8, 13)
-"""The first with batches, the last without record errors, the first with them, the newest."""
+"""The first version with batches, the last without record errors, the first with them, the newest."""
 
 PAGE_VERSION = 8
 
@@ -31,7 +31,7 @@ def test_poison(both: Both, case: str) -> None:
 
 
 def test_the_page_has_what_both_answered(both: Both, pytestconfig: pytest.Config) -> None:
-    """docs/records.md; --write-page writes it anew."""
+    """Checks docs/records.md; --write-page writes it."""
 
     def script(peer: Peer) -> None:
         for number, poison in enumerate(POISON.values()):

@@ -1,4 +1,5 @@
-"""Message sets whose contents lie, against the last Apache Kafka that took any: answered alike, and kept alike."""
+"""Compares message sets with invalid contents with the last Apache Kafka that accepted any: the same answers, and the
+same content."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def test_message_set(both: Both, case: str) -> None:
 
 
 def test_the_page_has_what_both_answered(both: Both, pytestconfig: pytest.Config) -> None:
-    """docs/records.md, its last part; --write-page writes it anew."""
+    """Checks the last part of docs/records.md; --write-page writes it."""
 
     def script(peer: Peer) -> None:
         for number, poison in enumerate(POISONED_MESSAGES.values()):

@@ -1,4 +1,4 @@
-"""Produce, against Apache Kafka: what is accepted, with which offsets, and how the rest is refused."""
+"""Compares Produce with Apache Kafka: the accepted records, their offsets, and the errors."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ ONE_BATCH: dict[str, bytes | None] = {
 @pytest.mark.before_4
 @pytest.mark.parametrize("case", ONE_BATCH)
 def test_one_partition(both: Both, case: str) -> None:
-    """Each version has a partition of its own."""
+    """Each version has its own partition."""
     versions = list(both.pair.versions(ProduceRequest))
 
     def script(peer: Peer) -> None:

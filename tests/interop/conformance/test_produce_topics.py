@@ -1,4 +1,4 @@
-"""Produce, against Apache Kafka: what topics' configs and whole requests make of it."""
+"""Compares Produce with Apache Kafka: the effects of topics' configs, and whole requests."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_topics(both: Both, case: str) -> None:
 
 @pytest.mark.before_4
 def test_requests(both: Both) -> None:
-    """Acks, unknown topics, and several partitions of which some are refused."""
+    """Tests acks, unknown topics, and several partitions, some of which are rejected."""
 
     def script(peer: Peer) -> None:
         topic_id = peer.create("requests", 3)

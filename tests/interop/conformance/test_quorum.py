@@ -1,4 +1,4 @@
-"""The quorum, features and brokers of a cluster of one, against Apache Kafka."""
+"""Compares the quorum, features and brokers of a single-node cluster with Apache Kafka."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Random requests of every API and version that both serve, in worlds that were set up alike.
+"""Compares random requests of every API and version that both serve, on brokers with the same contents.
 
-One world after the other, in brokers that ask no member back within the time of a test: `make fuzz-differential` has
-them side by side, and many more.
+The brokers run one after the other, with timeouts so long that no member is removed during a test. `make
+fuzz-differential` runs them side by side, with many more requests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Log directories, producers, elections and reassignments of one node, against Apache Kafka."""
+"""Compares log directories, producers, elections and reassignments of a single node with Apache Kafka."""
 
 from __future__ import annotations
 

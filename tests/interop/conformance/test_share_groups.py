@@ -1,4 +1,4 @@
-"""Share groups as their members and administrators see them, against Apache Kafka: every request, every misstep."""
+"""Compares share groups, as members and administrators see them, with Apache Kafka: every request, every wrong step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ UNKNOWN = (
     Allowed(
         r"ShareFetchRequest v2 \.(error_code|acquisition_lock_timeout_ms|responses)",
         "Apache Kafka fails over groups without a name and topics that are not there (UNKNOWN_SERVER_ERROR)",
-        where_so=lambda ours, theirs: ours in (42, 0, 30_000, []) or "no topic with this id here" in str(ours),
+        where_so=lambda ours, theirs: (
+            ours in (42, 0, 30_000, []) or "this broker has no topic with this id" in str(ours)
+        ),
     ),
 )
 MANY = 3000
@@ -52,7 +54,8 @@ def coordinator(both: Both) -> None:
 
 
 def member_of(peer: Peer, group: str, *counts: int, partitions: int = 1, **configs: str) -> ShareMember:
-    """A member with partition 0 of a topic named like its group, which begins with batches of so many records."""
+    """Returns a member with partition 0 of a topic with its group's name, which begins with batches of these numbers of
+    records."""
     topic_id = peer.create(group, partitions)
     configure(peer, group, share_auto_offset_reset="earliest", **configs)
     member = ShareMember(peer, group, topic_id)
@@ -257,8 +260,8 @@ def test_acknowledgements_that_are_refused(both: Both, topic: str) -> None:
 
 
 def test_acknowledgements_of_nothing_and_twice(both: Both, topic: str) -> None:
-    """An unknown topic id comes before batches that contradict themselves; partitions of which nothing is said are
-    answered only beside others; of one that is named twice the last counts."""
+    """An unknown topic id comes before contradictory batches. Partitions without acknowledgements are answered only
+    beside others. For a partition that is named twice, the last entry counts."""
 
     def script(peer: Peer) -> None:
         member = member_of(peer, topic, 5, partitions=2)

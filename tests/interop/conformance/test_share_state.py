@@ -1,4 +1,4 @@
-"""The state of share partitions, asked over the wire, against Apache Kafka: every request, every misstep."""
+"""Compares requests for share group state with Apache Kafka: every request, every wrong step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_TOPIC = b"\x01" * 16
 
 
 def state_of(peer: Peer, group: str, partitions: int = 1) -> StateOf:
-    """Of a topic that is new, with a coordinator that is ready."""
+    """Returns the state of a new topic's share partition, whose coordinator is ready."""
     topic_id = peer.create(group, partitions)
     request = FindCoordinatorRequest(key_type=SHARE, coordinator_keys=[f"{group}:{uuid_to_text(topic_id)}:0"])
     peer.wait_for(request, FIND_VERSION, lambda answer: not answer.coordinators[0].error_code)

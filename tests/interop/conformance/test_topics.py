@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions and DeleteRecords, against Apache Kafka."""
+"""Compares CreateTopics, DeleteTopics, CreatePartitions and DeleteRecords with Apache Kafka."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ NEW: dict[str, CreatableTopic] = {
 @pytest.mark.before_4
 @pytest.mark.parametrize("case", NEW)
 def test_one_topic(both: Both, case: str) -> None:
-    """Validated in every version, created in one and created again in all."""
+    """Validates in every version, creates the topic in one, and tries to create it again in all."""
 
     def script(peer: Peer) -> None:
         versions = list(both.pair.versions(CreateTopicsRequest))

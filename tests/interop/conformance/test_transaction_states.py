@@ -1,4 +1,4 @@
-"""Every request of a transactional producer in every state of its id, against Apache Kafka.
+"""Compares every request of a transactional producer in every state of its id with Apache Kafka.
 
 Each peer is a cluster of two brokers. The first coordinates; the second leads partition 0 of each topic and is stopped
 (SIGSTOP), so that a transaction with that partition stays in PrepareCommit or PrepareAbort.
@@ -31,10 +31,10 @@ from tests.interop.quorum import CONTROLLER_ID, ApacheNode, Quorum
 
 COORDINATOR, STOPPED = CONTROLLER_ID, 2
 STAYS_UNFENCED_MS = 3_600_000
-"""Session timeout: the stopped broker remains leader for the whole test."""
+"""A session timeout so long that the stopped broker remains leader for the whole test."""
 
 WITHOUT_MARKER, WITH_MARKER = 0, 1
-"""Partitions, by what becomes of their markers."""
+"""The partitions whose markers are not written, and are written."""
 
 OTHER_PRODUCER_ID = 77_000
 
@@ -52,7 +52,7 @@ def ended(partition: int, *, committed: bool, version: int) -> Step:
 
 
 def fenced(txn: Transacting) -> None:
-    """Another producer with the id came, and has the transaction aborted."""
+    """Another producer with the id has started, which aborts the transaction."""
     txn.add(WITHOUT_MARKER)
     txn.init()
 
@@ -93,7 +93,7 @@ REQUESTS: tuple[Request, ...] = (
 
 
 class Which(Enum):
-    """The producer of a request, by its distance from the epoch that the last answer named."""
+    """The producer of a request, by its distance from the epoch in the last answer."""
 
     CURRENT = 0
     BEFORE = -1
@@ -108,7 +108,7 @@ class Which(Enum):
 
 
 class Cluster:
-    """The coordinator of a cluster as a peer, and the broker beside it, which is stopped before it leads anything."""
+    """The coordinator of a cluster as a peer, and the second broker, which is stopped before it leads any partition."""
 
     def __init__(self, name: str, first: Node, bootstrap: str, second: Node) -> None:
         self.nodes = (second, first)
@@ -157,7 +157,7 @@ def create(peer: Peer, topic: str) -> None:
 
 
 def each_request(topic: str, state: Step, settle: Step) -> Script:
-    """Returns a script that sends each request as each producer to a new transactional id in the state."""
+    """Returns a script that sends each request, as each producer, to a new transactional id in the state."""
 
     def script(peer: Peer) -> None:
         create(peer, topic)

@@ -1,4 +1,4 @@
-"""Transactions, against Apache Kafka: states, epochs, offsets, and the code of every misstep."""
+"""Compares transactions with Apache Kafka: states, epochs, offsets, and the error of every wrong step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Steps = Callable[[Transacting], None]
 
 @pytest.fixture
 def run(both: Both, topic: str) -> Callable[[Steps], None]:
-    """Runs steps of a new transactional id against both brokers."""
+    """Runs steps with a new transactional id on both brokers."""
     return lambda steps: both(lambda peer: steps(Transacting(peer, topic)))
 
 
@@ -110,7 +110,7 @@ def offsets_in(txn: Transacting, version: int) -> None:
 
 
 def test_offsets_from_an_id_and_a_producer_that_nobody_knows(both: Both, topic: str) -> None:
-    """kafkajs expects that they are taken, as they were until producers were looked up (KIP-890)."""
+    """kafkajs expects that they are accepted, as they were before brokers looked up producers (KIP-890)."""
     both.each_version(
         TxnOffsetCommitRequest, lambda peer, version: strangers_in(Transacting(peer, f"{topic}-{version}"), version)
     )

@@ -1,4 +1,4 @@
-"""Markers, administration and deletion around transactions, against Apache Kafka."""
+"""Compares markers, administration and deletion around transactions with Apache Kafka."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Steps = Callable[[Transacting], None]
 
 @pytest.fixture
 def run(both: Both, topic: str) -> Callable[[Steps], None]:
-    """Runs steps of a new transactional id against both brokers."""
+    """Runs steps with a new transactional id on both brokers."""
     return lambda steps: both(lambda peer: steps(Transacting(peer, topic)))
 
 

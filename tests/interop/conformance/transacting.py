@@ -71,7 +71,7 @@ class Transacting:
         self.producer = self.first_producer()
 
     def first_producer(self) -> Producer:
-        """Once its coordinator has loaded and nothing else is going on."""
+        """Gets the first producer id, once the coordinator has loaded and is idle."""
         request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=60_000)
         answer = self.peer.wait_for(request, 5, lambda answer: answer.error_code not in AGAIN)
         self.wait_for_group()
@@ -82,7 +82,7 @@ class Transacting:
         self.peer.wait_for(request, 8, lambda answer: answer.groups[0].error_code not in AGAIN)
 
     def settle(self) -> None:
-        """Wait until no marker is missing. Not compared."""
+        """Waits until all markers are written. Not compared."""
         request = DescribeTransactionsRequest(transactional_ids=[self.name])
         self.peer.wait_for(
             request, 0, lambda answer: not answer.transaction_states[0].transaction_state.startswith("Prepare")
@@ -126,7 +126,7 @@ class Transacting:
         answer: AddPartitionsToTxnResponse,
         topics: Iterable[AddPartitionsToTxnTopicResult],
     ) -> None:
-        """The order of the partitions, in Apache Kafka that of a hash table, is not compared."""
+        """Records an answer without the order of its partitions, which in Apache Kafka is the order of a hash table."""
         for topic in topics:
             topic.results_by_partition.sort(key=lambda result: result.partition_index)
         self.note(request, version, answer)
@@ -211,7 +211,8 @@ class Transacting:
     def end(
         self, *, committed: bool = True, producer: Producer | None = None, version: int = 5, settled: bool = True
     ) -> Producer:
-        """The producer goes on with what the answer says; once no marker is missing, unless that is not `settled`."""
+        """Ends the transaction, and continues with the producer in the answer; waits for all markers, unless `settled`
+        is False."""
         ending = producer or self.producer
         request = EndTxnRequest(
             transactional_id=self.name,
@@ -273,7 +274,8 @@ class Transacting:
         self.peer.ask(WriteTxnMarkersRequest(markers=[marker]), version, WriteTxnMarkersResponse)
 
     def describe(self, *names: str) -> None:
-        """The order of the partitions, in Apache Kafka that of a hash table, is not compared."""
+        """Describes the transaction, without the order of its partitions, which in Apache Kafka is the order of a hash
+        table."""
         request = DescribeTransactionsRequest(transactional_ids=list(names) or [self.name])
         answer = self.peer.quietly(request, 0)
         assert isinstance(answer, DescribeTransactionsResponse)

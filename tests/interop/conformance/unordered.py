@@ -1,4 +1,4 @@
-"""Lists whose order says nothing."""
+"""Lists whose order has no meaning."""
 
 from __future__ import annotations
 
@@ -57,4 +57,4 @@ UNORDERED = frozenset(
         "DescribeShareGroupOffsetsResponseTopic.partitions",
     }
 )
-"""Lists that Apache Kafka makes of a hash map."""
+"""Lists that Apache Kafka makes from a hash map."""

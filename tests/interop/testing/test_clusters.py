@@ -1,4 +1,4 @@
-"""Several brokers of one test."""
+"""Tests clusters of several brokers in one test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The image as Testcontainers' modules start it: the steps of their scripts, in a folder that stands for its root."""
+"""Tests the image as Testcontainers' modules start it: the steps of their scripts, in a folder that stands for its
+root."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ class Module(NamedTuple):
     script: list[str]
     waits_for: str
     shell: str = ""
-    """By which its script is run; else the script is executed."""
+    """The shell that runs its script; without it, the script is executed itself."""
 
 
 MODULES = {
@@ -123,7 +124,7 @@ CASES = [pytest.param(name, marks=() if name in OFTEN else (pytest.mark.examples
 
 
 class Image:
-    """The image's files under a folder, in which its absolute paths are that folder's."""
+    """The image's files under a folder, in which its absolute paths refer to that folder."""
 
     def __init__(self, home: GuardedDirectory) -> None:
         self._home = home
@@ -146,7 +147,7 @@ class Image:
         return re.sub(r"(?<![\w.])/etc/(confluent|kafka)\b", rf"{self._root}/etc/\1", text)
 
     def start(self, module: Module) -> IO[bytes]:
-        """Starts a container as the module does, and then puts its script there; what it prints."""
+        """Starts a container as the module does, and then copies its script there; returns its output."""
         numbers = {name: port.number for name, port in self.ports.items()}
         listeners = ",".join(
             f"{name}://:{numbers[port]}"
@@ -170,7 +171,7 @@ class Image:
         return process.stdout
 
     def _executable(self, name: str, text: str, shell: str = "/bin/sh") -> None:
-        """Puts a script there whole: nobody sees it before it can be run."""
+        """Creates a script atomically, so that it can't be run before it is complete."""
         made = self._root / f"{name}.new"
         made.write_text(f"#!{shell}\n{text}\n")
         made.chmod(0o755)

@@ -1,4 +1,4 @@
-"""The examples, as whoever copies one would run it."""
+"""Runs the examples as a user who copies one would."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIMEOUT_S = 300
 
 @pytest.fixture(autouse=True)
 def _as_a_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The tree is what is installed, and the command is its."""
+    """Uses the tree as the installed package, with its command."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -29,7 +29,7 @@ def _as_a_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def run_suite(name: str, *plugins: str) -> None:
-    """Runs the tests of a folder, with its own options and no others."""
+    """Runs the tests of a folder, with only its own options."""
     chosen = [word for plugin in ("odradek.pytest_plugin", "no:cacheprovider", *plugins) for word in ("-p", plugin)]
     folder = EXAMPLES / name
     options = ["--rootdir", str(folder), "-c", str(folder / "pytest.ini")]

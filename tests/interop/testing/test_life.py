@@ -1,4 +1,5 @@
-"""A broker of odradek.testing begins, and goes without a trace, whatever becomes of the process that started it."""
+"""Tests that a broker of odradek.testing starts, and leaves nothing behind, whatever happens to the process that
+started it."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def values(broker: Broker, topic: str) -> list[bytes | None]:
 
 
 def is_alive(pid: int) -> bool:
-    """True unless the process is gone, or waits only for its parent to see that."""
+    """True unless the process is gone, or only waits for its parent to notice its end."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -45,7 +46,7 @@ def is_alive(pid: int) -> bool:
 
 
 def processes_in(directory: str) -> set[int]:
-    """The processes whose command line names a directory."""
+    """Returns the processes whose command line names a directory."""
     pids = set()
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -121,7 +122,7 @@ def test_nothing_is_left_of_a_suite_that_is_killed(number: signal.Signals, then:
 
 @pytest.mark.examples
 def test_nothing_is_left_of_a_suite_that_is_killed_while_a_broker_starts() -> None:
-    """At any moment: each of these lives for longer than the one before."""
+    """The suite is killed at any moment: each run lives longer than the one before."""
     environment = {**os.environ, "TMPDIR": tempfile.mkdtemp(prefix="killed-")}
     for moment in range(8):
         suite = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A test looks into its broker: records, groups, lag, requests; and has it fail, and time pass."""
+"""Tests that a test can inspect its broker (records, groups, lag, requests), inject faults, and advance the time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def topic(broker: Broker) -> str:
-    """A topic of the test's own, at the module's broker."""
+    """Returns a topic of the test's own, on the module's broker."""
     return broker.create_topic(f"topic-{next(_numbers)}", partitions=2)
 
 

@@ -1,4 +1,4 @@
-"""The pytest plugin, in suites of its own."""
+"""Tests the pytest plugin, in separate suites."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALONE = ("-p", "odradek.pytest_plugin", "-p", "no:cacheprovider")
 
 
 def run(pytester: pytest.Pytester, *arguments: str, plugins: tuple[str, ...] = ()) -> pytest.RunResult:
-    """Runs the suite with this plugin, and none that happens to be installed."""
+    """Runs the suite with this plugin, and not with an installed one."""
     chosen = [word for plugin in plugins for word in ("-p", plugin)]
     return pytester.runpytest_subprocess(*ALONE, *chosen, *arguments, timeout=TIMEOUT_S)
 

@@ -1,4 +1,4 @@
-"""The README's first page, as a stranger would take it."""
+"""Follows the README's first page as a new user would."""
 
 from __future__ import annotations
 

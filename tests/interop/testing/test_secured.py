@@ -1,4 +1,4 @@
-"""TLS, users and access control of a broker under test, by simple arguments."""
+"""Tests TLS, users and access control of a broker under test, set by simple arguments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def orders(secured: Broker) -> str:
 
 
 def outcome(config: dict[str, str], topic: str) -> KafkaError | None:
-    """The error that a record met; None where it was stored."""
+    """Returns the error of a record; None if it was stored."""
     errors: list[KafkaError | None] = []
     writer = Producer({**config, "message.timeout.ms": 20_000})
     writer.produce(topic, "one", on_delivery=lambda error, _: errors.append(error))

@@ -1,4 +1,4 @@
-"""One Spark for all tests here, small enough for two shared cores, and the brokers that the jobs are tested with."""
+"""The Spark session of all tests here, small enough for two shared cores, and the brokers for the jobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session", params=["odradek", "apache"])
 def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """Odradek, then Apache Kafka: each test that asks for it runs with both."""
+    """Yields Odradek, then Apache Kafka: each test that uses it runs with both."""
     broker = make_broker(request.param, tmp_path_factory.mktemp(request.param) / "data")
     broker.start()
     yield broker
@@ -42,7 +42,7 @@ def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="session")
 def odradek(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """Odradek alone, for what does not depend on the broker."""
+    """Yields Odradek, for tests that don't depend on the broker."""
     broker = make_broker("odradek", tmp_path_factory.mktemp("alone") / "data")
     broker.start()
     yield broker
@@ -52,7 +52,7 @@ def odradek(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A second cluster."""
+    """Yields a second cluster."""
     broker = make_broker("odradek", tmp_path_factory.mktemp("other") / "data")
     broker.start()
     yield broker
@@ -65,7 +65,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
-    """A topic name that no other test uses."""
+    """Returns a topic name that no other test uses."""
     return f"{request.node.originalname.removeprefix('test_')[:60].replace('_', '-')}-{next(_numbers)}"
 
 
@@ -79,5 +79,5 @@ Job = Callable[..., str]
 
 @pytest.fixture
 def script() -> list[str]:
-    """The `odradek pipeline` command, as a user starts it."""
+    """Returns the command line of `odradek pipeline`, as a user starts it."""
     return [str(Path(sys.executable).parent / "odradek"), "pipeline"]

@@ -1,4 +1,4 @@
-"""Jobs in a process of their own, which kills itself at a stage."""
+"""Runs jobs in a separate process, which kills itself at a stage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from tests.interop.processes import CACHE, ROOT
 
 TIMEOUT_S = 400
-"""A start of Spark takes seconds on a machine that has nothing else to do, and minutes on one that has."""
+"""Timeout of a job. Spark starts within seconds on an idle machine, and within minutes on a busy one."""
 
 BEFORE = """
 import os, signal, sys, threading
@@ -66,7 +66,7 @@ mirror(spark, MirrorConfig(bootstrap, there, (topic,)), at=at_or_when_written)
 
 
 def killed(job: str, bootstrap: str, topic: str, there: str, stage: str) -> None:
-    """Run a job until the stage, where its driver is killed. `there` is a store, or the brokers of a mirror."""
+    """Runs a job until the stage at which its driver is killed. `there` is a store, or the brokers of a mirror."""
     words = [bootstrap, topic, there, stage, str(CACHE / "ivy")]
     ended = subprocess.run(
         [sys.executable, "-c", BEFORE + JOBS[job], *words],

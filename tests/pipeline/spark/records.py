@@ -1,4 +1,4 @@
-"""Records into topics, and what a store has of them."""
+"""Writes records into topics, and reads the records of a store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.store import Store
 from tests.interop.brokers import Broker
 
 START_MS = 1_790_000_000_000
-"""September 2026: later than any retention reaches back from when the tests run, and always the same."""
+"""A fixed time in September 2026, so late that no retention deletes the records."""
 
 
 def activity(broker: Broker, topic: str, records: int = 2_000, seed: int = 1, partitions: int = 3) -> Generated:
@@ -24,7 +24,7 @@ def activity(broker: Broker, topic: str, records: int = 2_000, seed: int = 1, pa
 
 
 def create(broker: Broker, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
-    """A topic that keeps what the tests write, whatever its timestamps are."""
+    """Creates a topic that keeps the records of the tests, whatever their timestamps are."""
     Cluster(broker.bootstrap).create(topic, partitions, {"retention.ms": "-1", **(configs or {})})
 
 

@@ -1,4 +1,4 @@
-"""The commands, as a user types them."""
+"""Tests the commands, as a user types them."""
 
 from __future__ import annotations
 

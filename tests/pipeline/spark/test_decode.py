@@ -1,4 +1,4 @@
-"""Values decoded by a given schema; what is undecodable goes to the quarantine, with its reason."""
+"""Tests values that are decoded by a given schema; undecodable values go to the quarantine, with their reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job that cannot go on says so with topic, partition and offsets, and has committed nothing."""
+"""Tests jobs that can't continue: the error names topic, partition and offsets, and nothing is committed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def by_stream(spark: SparkSession, bootstrap: str, topic: str, store: str, accep
 
 
 class Sink:
-    """A topic of ten records that were loaded, and the job that is to load more of it."""
+    """A topic of ten loaded records, and the job that loads further records."""
 
     def __init__(self, spark: SparkSession, broker: Broker, topic: str, store: str, job: Job) -> None:
         self.spark, self.broker, self.topic, self.store, self.job = spark, broker, topic, store, job
@@ -54,7 +54,7 @@ class Sink:
         return self.job(self.spark, self.bootstrap, self.topic, self.store, AcceptedLosses(**accepted))
 
     def refuses(self, error: type[PipelineError], message: str) -> None:
-        """The run ends with this message, and the store is as it was."""
+        """Checks that the run ends with this message, and that the store is unchanged."""
         with pytest.raises(error, match=message):
             self.run()
         assert len(list(Path(self.store, "_manifests").glob("*.json"))) == 1
@@ -67,14 +67,14 @@ def sink(request: pytest.FixtureRequest, spark: SparkSession, kafka: Broker, top
 
 
 def lose(broker: Broker, topic: str, first: int) -> None:
-    """The partition begins with this offset, as after retention."""
+    """Makes the partition begin at this offset, as retention does."""
     gone = TopicPartition(topic, 0, first)
     admin = Cluster(broker.bootstrap).admin
     admin.delete_records([gone])[gone].result(30)
 
 
 def corrupt(broker: Broker, topic: str, text: bytes) -> None:
-    """One bit of a record is another."""
+    """Changes one bit of a record."""
     (log,) = broker.data.glob(f"{topic}-0/*.log")
     damaged = bytearray(log.read_bytes())
     damaged[damaged.index(text)] ^= 1
@@ -166,7 +166,7 @@ def test_a_mirror_of_a_corrupt_batch(spark: SparkSession, kafka: Broker, other: 
 
 
 def mirrored_once(spark: SparkSession, broker: Broker, other: Broker, topic: str) -> MirrorConfig:
-    """Ten records are, ten more are not."""
+    """Creates a topic with twenty records, of which the first ten are mirrored."""
     create(broker, topic, 1)
     produce(broker, topic, [b"x"] * 10)
     config = MirrorConfig(broker.bootstrap, other.bootstrap, (topic,), options=IMPATIENT)

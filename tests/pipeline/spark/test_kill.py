@@ -1,4 +1,4 @@
-"""A driver that is killed at any stage leaves the last committed state, and the next run completes it."""
+"""Tests drivers that are killed at any stage: the last committed state remains, and the next run completes it."""
 
 from __future__ import annotations
 

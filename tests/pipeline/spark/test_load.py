@@ -1,4 +1,4 @@
-"""load: each record once, whatever is loaded how often."""
+"""Tests `load`: each record is loaded once, even if ranges are loaded several times."""
 
 from __future__ import annotations
 

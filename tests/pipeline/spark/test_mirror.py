@@ -1,4 +1,4 @@
-"""mirror and replay: the same records, in the same order, once."""
+"""Tests `mirror` and `replay`: they write the same records, in the same order, once."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_mirror_of_a_topic_that_was_created_again_ends(
 
 
 def recreate(broker: Broker, topic: str) -> None:
-    """The same name, another topic."""
+    """Deletes the topic, and creates another topic with the same name."""
     admin = Cluster(broker.bootstrap).admin
     admin.delete_topics([topic])[topic].result(30)
     while topic in admin.list_topics(timeout=10).topics:

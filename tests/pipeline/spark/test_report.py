@@ -1,4 +1,4 @@
-"""report: figures that can be counted by hand, and a page with all of them."""
+"""Tests `report`: its figures are correct, and its page has all of them."""
 
 from __future__ import annotations
 

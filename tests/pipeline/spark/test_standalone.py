@@ -1,4 +1,4 @@
-"""The same jobs on a standalone cluster: a master and two workers, started by PySpark's own scripts."""
+"""Tests the same jobs on a standalone cluster: a master and two workers, started by PySpark's own scripts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXECUTORS = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spar
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[Server]]]:
-    """The master's URL, and its two workers."""
+    """Yields the URL of the master of two workers."""
     folder = tmp_path_factory.mktemp("standalone")
     port = free_port()
     master = Server("spark master", folder / "master.log")
@@ -66,7 +66,7 @@ CONF = {**EXECUTORS, "spark.jars.ivy": str(CACHE / "ivy"), "spark.driver.memory"
 
 
 def job_of(name: str, broker: Broker, topic: str, store: str, other: Broker) -> list[str]:
-    """Returns a job's words, each with work for several tasks."""
+    """Returns the words of a job's command line, with work for several tasks."""
     into_store = ["--bootstrap", broker.bootstrap, "--topic", topic, "--out", store]
     words = {
         "load": into_store,
@@ -77,7 +77,7 @@ def job_of(name: str, broker: Broker, topic: str, store: str, other: Broker) -> 
 
 
 def under_way(name: str, topic: str, store: str, other: Broker) -> bool:
-    """True when a job's tasks are writing; a stream's those of its second batch."""
+    """True while a job's tasks are writing; for a stream, the tasks of its second batch."""
     if name == "mirror":
         there = Cluster(other.bootstrap)
         keys = [PartitionName(topic, number) for number in range(4)]

@@ -1,4 +1,4 @@
-"""stream: the same store as load's, batch by batch."""
+"""Tests `stream`: it fills the same store as `load`, batch by batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`odradek cluster`: what it prepares, and what it refuses in one line."""
+"""Tests `odradek cluster`: its preparations, and the one-line errors for what it rejects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from storage.meta_properties import read_meta_properties
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[NodePlan]]:
-    """The nodes of the clusters that would have run."""
+    """Records the nodes of clusters in place of running them."""
     plans: list[Sequence[NodePlan]] = []
 
     def supervise(nodes: Sequence[NodePlan], environment: Mapping[str, str], assignments: Sequence[str]) -> int:

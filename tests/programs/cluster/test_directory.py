@@ -1,4 +1,5 @@
-"""The directory of a cluster: made once, recognised afterwards, and refused where it is another's."""
+"""Tests the directory of a cluster: it is created once, recognised afterwards, and rejected if it belongs to another
+cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nodes of a cluster on one machine."""
+"""Tests the plan of a cluster's nodes on one machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes are kept running, and stopped in order; scripts stand for brokers here."""
+"""Tests that processes are kept running, and stopped in order. Scripts stand for brokers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SOON_S = 30
 
 @pytest.fixture(autouse=True)
 def logged() -> Iterator[list[Line]]:
-    """The lines of the supervisor's own."""
+    """Returns the lines that the supervisor itself logged."""
     lines: list[Line] = []
     with log_lines(lines.append):
         yield lines
@@ -58,7 +58,7 @@ def fields_of(lines: list[Line], event: str) -> list[dict[str, object]]:
 
 
 class Cluster:
-    """A supervisor with scripts, and what was to be seen of it."""
+    """A supervisor that runs scripts, and its observed output."""
 
     def __init__(self, folder: Path, scripts: Mapping[str, str], pauses: Pauses) -> None:
         self.folder = folder
@@ -74,7 +74,7 @@ class Cluster:
 
     @property
     def stopped(self) -> list[str]:
-        """The names of the processes that were told to stop, in their order."""
+        """Returns the names of the processes that got a signal to stop, in order."""
         return self.journal.read_text().split() if self.journal.exists() else []
 
     async def start(self, plan: NodePlan) -> ChildProcess:
@@ -88,7 +88,7 @@ class Cluster:
         return [process for process in self.started if process.name == name]
 
     async def ready(self, capsys: pytest.CaptureFixture[str]) -> str:
-        """The ready line."""
+        """Returns the ready line."""
         out = ""
 
         def is_there() -> bool:

@@ -1,4 +1,4 @@
-"""A broker in the test's process with its control server, which is asked over HTTP as any client would."""
+"""A broker in the test's process with its control server, which tests call over HTTP like any client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPTIONS = {"odradek.profile": "test", "odradek.control.listener": "127.0.0.1:0"}
 
 
 class Answered(NamedTuple):
-    """A status, and the JSON of the body."""
+    """A status, and the parsed JSON of the body."""
 
     status: int
     content: Any
@@ -24,14 +24,14 @@ class Answered(NamedTuple):
 
 
 class ControlClient:
-    """One connection to a control server."""
+    """A connection to a control server."""
 
     def __init__(self, address: str) -> None:
         self._address = address
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def send(self, data: bytes) -> Answered:
-        """Sends a request as it is, and returns the answer."""
+        """Sends a request unchanged, and returns the answer."""
         if self._streams is None:
             host, _, port = self._address.rpartition(":")
             self._streams = (
@@ -58,7 +58,7 @@ class ControlClient:
 
 
 class Controlled(InProcess):
-    """`async with Controlled(tmp_path, {...options}) as broker`."""
+    """A context manager: `async with Controlled(tmp_path, {...options}) as broker`."""
 
     def __init__(
         self, directory: Path, options: dict[str, str] | None = None, clock: TravellingClock | None = None
@@ -77,13 +77,13 @@ class Controlled(InProcess):
         return ControlClient(self.server.control.address)
 
     async def get(self, path: str) -> Any:
-        """Returns what is at the path."""
+        """Returns the result of a GET."""
         answer = await self.control.ask("GET", path)
         assert answer.status == 200, answer
         return answer.content
 
     async def post(self, path: str, **content: object) -> Any:
-        """Has something done."""
+        """Sends a POST, and returns the result."""
         answer = await self.control.ask("POST", path, content)
         assert answer.status in (200, 201), answer
         return answer.content
@@ -93,11 +93,11 @@ class Controlled(InProcess):
         return str((await self.post("/v1/faults", **fields))["id"])
 
     async def fired(self, fault: str) -> int:
-        """Returns how often a fault has happened."""
+        """Returns the number of times that a fault has fired."""
         return int((await self.get(f"/v1/faults/{fault}"))["fired"])
 
     async def end_fault(self, fault: str) -> Any:
-        """Takes a fault away."""
+        """Removes a fault."""
         answer = await self.control.ask("DELETE", f"/v1/faults/{fault}")
         assert answer.status == 200, answer
         return answer.content
@@ -106,7 +106,7 @@ class Controlled(InProcess):
 def on_a_journey(
     directory: Path, options: dict[str, str], main: Callable[[Controlled], Coroutine[object, object, None]]
 ) -> None:
-    """Runs a test of a broker whose clock travels."""
+    """Runs a test of a broker whose clock can be advanced."""
     clock = TravellingClock()
 
     async def controlled() -> None:

@@ -1,4 +1,4 @@
-"""A member of a classic group, as its client would have it."""
+"""A member of a classic group, as a client implements it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SESSION_MS = 10_000
 
 
 async def joined(client: Client, topic: str) -> tuple[str, int]:
-    """Joins the group alone, with partition 0 of the topic; returns the member's id and the generation."""
+    """Joins the group as its only member, with partition 0 of the topic; returns the member id and the generation."""
     await client.ask(FindCoordinatorRequest(coordinator_keys=[GROUP]), 4, FindCoordinatorResponse)
     join = join_group(GROUP, session_ms=SESSION_MS, rebalance_ms=SESSION_MS)
     member = await client.ask(join, 3, JoinGroupResponse)

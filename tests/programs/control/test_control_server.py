@@ -1,4 +1,4 @@
-"""The manners of the control server: what it answers to whom, and that nobody else has one."""
+"""Tests the control server: its answers, and that no broker has one unless it is configured."""
 
 from __future__ import annotations
 

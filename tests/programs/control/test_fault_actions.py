@@ -1,4 +1,4 @@
-"""Each fault does to requests what it says, and no more; it counts, and it ends."""
+"""Tests that each fault affects requests only as described, is counted, and ends."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def client(broker: Controlled) -> Client:
 
 
 def end_of(broker: Controlled, partition: int = 0) -> int:
-    """How many records a partition has."""
+    """Returns the number of records in a partition."""
     return broker.server.broker.replicas.topic(TOPIC)[partition].log_end_offset
 
 
 async def produced(client: Client, *partitions: int, acks: int = -1) -> dict[int, int]:
-    """The errors of a Produce to these partitions, by number."""
+    """Returns the errors of a Produce to these partitions, by partition number."""
     request = produce_request(TOPIC, *((index, ONE) for index in partitions), acks=acks)
     answer = await client.ask(request, PRODUCE_VERSION, ProduceResponse)
     return {part.index: part.error_code for topic in answer.responses for part in topic.partition_responses}
@@ -65,7 +65,7 @@ async def closed(client: Client) -> None:
 
 
 async def turns() -> None:
-    """Gives whatever is ready to happen the time to."""
+    """Runs some turns of the event loop, so that everything that is ready happens."""
     for _ in range(50):
         await asyncio.sleep(0)
 
@@ -143,7 +143,7 @@ async def test_metadata_tells_of_a_partition_without_leader(broker: Controlled, 
 
 
 async def test_errors_of_other_shapes(broker: Controlled, client: Client) -> None:
-    """One for the whole answer, one for each entry that the request names."""
+    """Some APIs have one error for the whole answer, others one for each entry of the request."""
     await broker.fault(api=["ListGroups", "CreateTopics", "FindCoordinator"], error="CLUSTER_AUTHORIZATION_FAILED")
     code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert (await client.ask(ListGroupsRequest(), 4, ListGroupsResponse)).error_code == code

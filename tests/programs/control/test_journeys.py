@@ -1,4 +1,4 @@
-"""The things that time brings to a broker happen when its clock travels, and not before."""
+"""Tests that the effects of time on a broker occur when its clock is advanced, and not earlier."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 WEEK_MS = 7 * DAY_MS
 LOCK_MS = 30_000
-"""group.share.record.lock.duration.ms, as it is unless set."""
+"""The default of group.share.record.lock.duration.ms."""
 OPTIONS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
 
 
@@ -28,7 +28,7 @@ def now_ms(broker: Controlled) -> int:
 
 
 def deleted_files(directory: Path) -> list[Path]:
-    """Files of deleted segments that are still there."""
+    """Returns the files of deleted segments that still exist."""
     return list(directory.glob(f"{TOPIC}-0/*.deleted"))
 
 

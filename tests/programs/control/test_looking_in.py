@@ -1,4 +1,4 @@
-"""A broker shows what it got and what it has as it is, and does at once what is due."""
+"""Tests that a broker shows its requests and its state, and performs due work at once."""
 
 from __future__ import annotations
 

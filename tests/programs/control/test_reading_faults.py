@@ -1,4 +1,4 @@
-"""A fault that cannot be is refused with what would be right."""
+"""Tests that an invalid fault is rejected, with an error that says what would be valid."""
 
 from __future__ import annotations
 
@@ -67,6 +67,6 @@ async def test_a_fault_is_shown_as_it_was_set(broker: Controlled) -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_release_has_the_versions_that_brokers_of_it_told_of(release: str) -> None:
-    """kafka-python has them as each release answered ApiVersions."""
+    """kafka-python has the versions with which each release answered ApiVersions."""
     numbers = tuple(map(int, release.split(".")))
     assert latest_versions(release) == {key: last for key, (_, last) in BROKER_API_VERSIONS[numbers].items()}

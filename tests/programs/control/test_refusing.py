@@ -1,4 +1,4 @@
-"""A part of a request can be refused: its partitions are divided, and the answers joined."""
+"""Tests the rejection of a part of a request: its partitions are divided, and the answers joined."""
 
 from __future__ import annotations
 

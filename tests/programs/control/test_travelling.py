@@ -1,4 +1,4 @@
-"""Time passes when it is told to, and what is due happens in the order of its times."""
+"""Tests that time passes only when it is advanced, and that due timers run in the order of their times."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ SECOND_MS = 1_000
 HOUR_MS = 3_600_000
 WEEK_MS = 7 * 24 * HOUR_MS
 NEAR_MS = 500
-"""The machine's own time passes too, meanwhile."""
+"""Tolerance, because the machine's own time passes as well."""
 
 
 class Journey:
-    """A loop whose clock travels, and what has happened on it, when."""
+    """A loop whose clock can be advanced, and the events on it with their times."""
 
     def __init__(self) -> None:
         self.clock = TravellingClock()
@@ -55,7 +55,7 @@ def journey() -> Journey:
 
 
 def at(journey: Journey, name: str) -> int:
-    """The time at which something happened."""
+    """Returns the time at which an event happened."""
     return next(time_ms for other, time_ms in journey.happened if other == name)
 
 

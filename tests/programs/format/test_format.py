@@ -1,4 +1,4 @@
-"""`odradek format`, `info` and `random-uuid`: what they write, and what they refuse in one line."""
+"""Tests `odradek format`, `info` and `random-uuid`: the files that they write, and their one-line errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def odradek(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs a command line; its exit code, output and errors."""
+    """Runs a command line; returns its exit code, output and errors."""
     for name in [name for name in os.environ if name.startswith("KAFKA_")]:
         monkeypatch.delenv(name)
 
@@ -57,7 +57,7 @@ def odradek(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def configure(tmp_path: Path) -> Callable[..., str]:
-    """Writes a file of options, with directories."""
+    """Writes a file of options that names directories."""
 
     def write(text: str, *directories: str) -> str:
         file = tmp_path / "server.properties"

@@ -1,4 +1,4 @@
-"""`odradek log repair`: what is shown, restored and removed of the records that were set aside."""
+"""Tests `odradek log repair`: it shows, restores and removes the records that were set aside."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.storage.managing import CONFIG, ID, place, start
 from tests.storage.writing import NOW_MS, append, batch, error_of, read_all, values, write
 
 VALUES = [f"{n:040d}" for n in range(9)]
-"""In five segments."""
+"""Values in five segments."""
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A log directory whose broker was killed, started without one of the log's segments, and stopped."""
+    """Returns a log directory whose broker was killed, then started without one of the log's segments, and stopped."""
     directory = tmp_path / "data"
     logs = start(directory)
     log = logs.create(place(0), ID, CONFIG, NOW_MS)
@@ -72,7 +72,7 @@ def test_a_dry_run_shows_what_is_set_aside_and_changes_nothing(data: Path, capsy
 
 @pytest.mark.parametrize("option", ["--restore", "--discard"])
 def test_the_metadata_log_is_left_alone(data: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its folder has copies of a topic's segments, one that was set aside, and a torn end."""
+    """Its folder has copies of a topic's segments, one of which was set aside, and a torn end."""
     folder = data / "__cluster_metadata-0"
     shutil.copytree(data / "orders-0", folder)
     shutil.copy(min(folder.glob("*.log.kept")), folder / f"{2:020d}.torn")
@@ -99,7 +99,7 @@ def test_what_is_restored_is_served_after_the_next_start_and_the_next_crash(
 
 
 LOCK = "import sys; from broker.disks.lock import DirectoryLock; DirectoryLock(sys.argv[1])"
-"""A process that starts as a broker does; it fails while another process holds the directory."""
+"""A process that starts like a broker; it fails while another process has locked the directory."""
 
 
 @pytest.mark.parametrize("option", ["--restore", "--discard"])
@@ -135,7 +135,7 @@ def test_a_crash_while_records_are_restored_is_no_stop_in_order(
 
 
 class Crash(Exception):
-    """The process has ended."""
+    """Simulates the end of the process."""
 
 
 def crash(*_: object) -> None:

@@ -23,7 +23,7 @@ Damage = Callable[[Path], None]
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A log directory with two partitions of several segments, closed in order."""
+    """Returns a log directory with two partitions of several segments, which were closed cleanly."""
     logs = start(tmp_path / "data")
     fill(logs)
     logs.close(NOW_MS)
@@ -76,9 +76,9 @@ FIRST = f"{0:020d}"
 @pytest.mark.parametrize(("damage", "problem"), [
     (overwrite(f"{FIRST}.log", 70, b"\xff"), "byte 0: a record batch's CRC-32C"),
     (overwrite(f"{FIRST}.log", 78 + 8, pack(">i", -1)), "byte 78: the batch at byte 78 says that its length is -1"),
-    (overwrite(f"{FIRST}.log", 78, pack(">q", 0)), "byte 78: a batch of offsets 0 to 0 where 1 is next"),
-    (overwrite(f"{FIRST}.log", 78 + 4, b"\x01"), "byte 78: a batch of offsets 16777217 to 16777217 where 1 is next"),
-    (overwrite(f"{7:020d}.log", 4, b"\x01"), "byte 0: a batch of offsets 16777223 to 16777223 where 7 is next"),
+    (overwrite(f"{FIRST}.log", 78, pack(">q", 0)), "byte 78: a batch of offsets 0 to 0, but 1 is next"),
+    (overwrite(f"{FIRST}.log", 78 + 4, b"\x01"), "byte 78: a batch of offsets 16777217 to 16777217, but 1 is next"),
+    (overwrite(f"{7:020d}.log", 4, b"\x01"), "byte 0: a batch of offsets 16777223 to 16777223, but 7 is next"),
     (cut(f"{FIRST}.log", 3), "are not a whole batch"),
     (cut(f"{FIRST}.index", 3), "is not a multiple of an entry's 8"),
     (overwrite(f"{FIRST}.index", 4, pack(">i", 77)), "offset 1 at byte 77: no batch with it starts there"),
@@ -103,7 +103,7 @@ def test_damage_is_found(data: Path, damage: Damage, problem: str, capsys: pytes
 
 
 def test_one_damaged_batch_is_one_problem(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The batches after it are verified too, and an index that points to it is not to blame."""
+    """The batches after it are verified too, and an index that points to it is not reported."""
     for number in (1, 3):
         overwrite(f"{FIRST}.log", 78 * number + 70, b"\xff")(data / "orders-0")
     output = verified(capsys, data)[1]
@@ -149,7 +149,7 @@ def test_a_lock_that_nobody_holds_does_not_count(data: Path, capsys: pytest.Capt
 
 
 class Stream(io.StringIO):
-    """Standard error, a terminal or not."""
+    """A replacement for standard error, which is a terminal or not."""
 
     def __init__(self, *, is_terminal: bool) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Brokers in the test's own process, before a ZooKeeper that is a dictionary."""
+"""Brokers in the test's process, with a dictionary in place of ZooKeeper."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def start(tmp_path: Path, ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch) -
 
 
 def session_of(broker: InProcess) -> MemorySession:
-    """Returns the broker's session with the dictionary."""
+    """Returns the broker's session, which uses the dictionary."""
     side = broker.server._zookeeper
     assert side is not None
     session = side._session
@@ -50,6 +50,6 @@ def session_of(broker: InProcess) -> MemorySession:
 
 
 async def quiet(turns: Callable[[], Awaitable[None]] | None = None) -> None:
-    """Returns once what was due has been done."""
+    """Returns once all due work is done."""
     for _ in range(200):
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""ZooKeeper as a dictionary, with the methods of its real client: versions, zxids, owners, watches."""
+"""ZooKeeper as a dictionary, with the methods of the real client: versions, zxids, owners, watches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Ensemble:
-    """The znodes, and who watches them."""
+    """The znodes, and their watches."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Znode] = {"/": Znode(b"", 0, 0, 0, 0, 0)}
@@ -36,7 +36,7 @@ class Ensemble:
         return json.loads(self.nodes[path].data)
 
     def put(self, path: str, value: object, owner: int = 0) -> None:
-        """Writes a znode as a tool would, with those above it; `owner` is a session that is to own it."""
+        """Writes a znode, and creates its parents, as a tool does; `owner` is the session that owns it."""
         data = value if isinstance(value, bytes) else json.dumps(value).encode()
         above = ""
         for part in path.split("/")[1:-1]:
@@ -47,7 +47,7 @@ class Ensemble:
         self.change([Write(path, data) if path in self.nodes else create], owner)
 
     def change(self, operations: Sequence[Operation], owner: int = 0) -> None:
-        """A multi."""
+        """Carries out a multi."""
         before, zxid, touched = dict(self.nodes), next(self._zxids), []
         try:
             for operation in operations:
@@ -86,7 +86,7 @@ class Ensemble:
         return []
 
     def remove(self, path: str) -> None:
-        """Deletes a znode, if it is there and nothing is below it by now."""
+        """Deletes a znode, if it exists and has no children."""
         if path in self.nodes and not self.below(path):
             self.change([Delete(path)])
 
@@ -95,7 +95,7 @@ class Ensemble:
         return [one[len(prefix) :] for one in self.nodes if one.startswith(prefix) and "/" not in one[len(prefix) :]]
 
     def expire(self, session_id: int) -> None:
-        """Ends a session, as ZooKeeper does that has not heard of it."""
+        """Ends a session, as ZooKeeper does after a timeout."""
         for path in [path for path, node in self.nodes.items() if node.owner == session_id]:
             self.change([Delete(path)])
 
@@ -124,7 +124,7 @@ class MemoryClient(ZookeeperClient):
         return self._session_id
 
     def renew(self) -> None:
-        """The session has expired, and another begins."""
+        """Replaces the expired session by a new one."""
         self.ensemble.expire(self._session_id)
         self._session_id += 1000
         self._tell(None)
@@ -198,7 +198,7 @@ class MemoryClient(ZookeeperClient):
 
 
 class MemorySession:
-    """A session whose work is done on the spot."""
+    """A session that carries out its work immediately."""
 
     def __init__(self, settings: object, on_event: Callable[[str | None], None], ensemble: Ensemble) -> None:
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""A broker without an id is numbered by ZooKeeper, and its directories keep the number."""
+"""Tests a broker without an id: ZooKeeper generates the id, and the broker's directories keep it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def numbered(folder: Path, **options: str) -> BrokerConfig:
 
 
 def formatted(folder: Path, *settings: str) -> int:
-    """Returns the exit code of `odradek format`, for a broker of controllers elsewhere."""
+    """Returns the exit code of `odradek format`, for a broker whose controllers are other processes."""
     own = ("process.roles=broker", "controller.quorum.bootstrap.servers=127.0.0.1:9093", f"log.dirs={folder}")
     texts = (*own, *(f"{name}={text}" for name, text in ENABLED.items()), *settings)
     return main(["format", "-t", CLUSTER, *(word for text in texts for word in ("--set", text))])

@@ -1,4 +1,4 @@
-"""Znodes that somebody has left with what does not belong there: nothing else stops for them."""
+"""Tests znodes with invalid content: everything else continues."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PASSWORD = "listener.name.plaintext.ssl.keystore.password"
 
 
 async def goes_on(broker: InProcess, ensemble: Ensemble) -> None:
-    """The registry is kept: a topic that is created is shown."""
+    """Checks that the registry is still updated: a new topic gets its znodes."""
     await broker.create_topic("next")
     await until(lambda: "/brokers/topics/next/partitions/0/state" in ensemble.nodes)
 
@@ -191,7 +191,7 @@ async def test_an_ensemble_that_is_another_clusters_by_now_is_left_alone(start: 
 
 
 async def alter(broker: InProcess, **configs: str) -> None:
-    """Sets configs of the broker by today's request."""
+    """Sets configs of the broker by IncrementalAlterConfigs."""
     altered = [
         AlterableConfig(name=name.replace("_", "."), config_operation=0, value=configs[name]) for name in configs
     ]

@@ -1,4 +1,4 @@
-"""Inputs of old tools by znodes, and how they are answered."""
+"""Tests the inputs that old tools write as znodes, and the answers to them."""
 
 from __future__ import annotations
 

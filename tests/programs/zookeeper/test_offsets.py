@@ -1,4 +1,5 @@
-"""OffsetCommit and OffsetFetch of version 0 keep offsets in ZooKeeper, with the errors of their age."""
+"""Tests OffsetCommit and OffsetFetch of version 0, which store offsets in ZooKeeper and return the errors of that Kafka
+version."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tests.programs.zookeeper.ensemble import Ensemble
 
 
 async def commit(broker: InProcess, group: str, topic: str, partition: int, metadata: str | None = None) -> int:
-    """Returns the error of a commit of offset 42."""
+    """Commits offset 42, and returns the error."""
     request = offset_commit(group, {topic: {partition: 42}}, metadata=metadata)
     response = await broker.client().ask(request, 0, OffsetCommitResponse)
     return response.topics[0].partitions[0].error_code

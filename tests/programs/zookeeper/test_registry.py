@@ -1,4 +1,4 @@
-"""The active broker keeps the znodes of brokers and topics as the image is."""
+"""Tests that the active broker keeps the znodes of brokers and topics equal to the image."""
 
 from __future__ import annotations
 

@@ -19,11 +19,12 @@ TEXTS = ("", "a", "topic-1", "naïve ☃ 𝕏", "x" * 130, "long" * 500)
 BYTES = (b"", b"\x00", b"\xff\x00\x7f", bytes(range(256)))
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 LATEST_MS = 4_102_444_800_000
-"""The year 2100: some codecs read times into calendar types, which have a beginning and an end."""
+"""The year 2100. Some codecs convert times to calendar types, which have a limited range."""
 
 
 class Sampler:
-    """`emptiness` is how often what may be null, empty or at its default is so: 0 never, 1 always."""
+    """Draws messages. `emptiness` is the probability that a field is null, empty or at its default: 0 never, 1
+    always."""
 
     def __init__(self, seed: str, emptiness: float, texts: tuple[str, ...] = TEXTS) -> None:
         self.random = Random(seed)
@@ -104,6 +105,6 @@ def record_messages() -> list[type]:
 
 
 def all_messages() -> list[type]:
-    """Everything that has a codec."""
+    """Returns all classes that have a codec."""
     others = [RequestHeader, ResponseHeader, DefaultPrincipalData]
     return [*client_messages(), *record_messages(), *others, ConsumerProtocolSubscription, ConsumerProtocolAssignment]

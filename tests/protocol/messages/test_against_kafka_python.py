@@ -1,4 +1,5 @@
-"""Every message in every version, both ways, against kafka-python's codec, which compiles Kafka's own JSON schemas."""
+"""Compares every message in every version, both ways, with kafka-python's codec, which compiles Kafka's own JSON
+schemas."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ UNKNOWN_TO_KAFKA_PYTHON = {
     ApiKey.VOTE: "0-2",
     ApiKey.BEGIN_QUORUM_EPOCH: "0-1",
     ApiKey.END_QUORUM_EPOCH: "0-1",
-    ApiKey.ALTER_PARTITION: "0-3",
+    ApiKey.ALTER_PARTITION: "2-3",
     ApiKey.ENVELOPE: "0",
     ApiKey.FETCH_SNAPSHOT: "0-1",
     ApiKey.BROKER_REGISTRATION: "0-4",
@@ -66,7 +67,7 @@ UNKNOWN_TO_KAFKA_PYTHON = {
     ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: "0",
     ApiKey.UNREGISTER_CONTROLLER: "0",
 }
-"""API → the versions that kafka-python lacks; kio or Kafka's own classes are compared with there."""
+"""API → the versions that kafka-python lacks. They are compared with kio or Kafka's own classes instead."""
 
 RENAMED = {
     ("TxnOffsetCommitRequest", "generation_id_or_member_epoch"): "generation_id",  # 4.4's new name
@@ -74,11 +75,11 @@ RENAMED = {
     ("MetadataResponseTopic", "topic_authorized_operations"): "authorized_operations",
     ("DescribeClusterResponse", "cluster_authorized_operations"): "authorized_operations",
 }
-"""(message or struct, field) → its name in kafka-python, where that is not Kafka's newest."""
+"""(message or struct, field) → its name in kafka-python, if that is not Kafka's newest name."""
 AUTHORIZED_OPERATIONS = frozenset(
     {*(key for key in RENAMED if "authorized" in key[1]), ("DescribedGroup", "authorized_operations")}
 )
-"""The fields that kafka-python takes apart into sets of bits."""
+"""The fields that kafka-python converts to sets of bits."""
 
 
 def _subclasses(cls: type) -> Iterator[type]:
@@ -113,7 +114,8 @@ COMPARED = [
 
 
 def to_theirs(value: Any, cls: Any, version: int, *, flexible: bool) -> Any:
-    """Our message as theirs, field by field by name; a tagged field at its default stays out, as on the wire."""
+    """Converts our message to theirs, field by field; leaves out a tagged field that has its default, as on the
+    wire."""
     default = type(value)()
     given = {}
     for field in fields_of(type(value)):
@@ -147,7 +149,8 @@ def convert(value: Any, kind: Kind, theirs: Any, version: int, *, flexible: bool
 
 
 def from_theirs(theirs: Any, cls: type, version: int) -> Any:
-    """Their message as ours, by name; a struct in a tag that was not sent is None with them, all defaults with us."""
+    """Converts their message to ours. A struct in a tag that was not sent is None in their message, and has all
+    defaults in ours."""
     given = {}
     for field in fields_of(cls):
         value = getattr(theirs, theirs_name(cls, field), None) if version in field.wire.versions else None

@@ -1,4 +1,5 @@
-"""Every message in every version, both ways, against kio's codec: a generated class per message and version."""
+"""Compares every message in every version, both ways, with kio's codec: a generated class for each message and
+version."""
 
 from __future__ import annotations
 
@@ -47,12 +48,11 @@ UNKNOWN_TO_KIO = {
     ApiKey.EXPIRE_DELEGATION_TOKEN: "0",
     ApiKey.DESCRIBE_DELEGATION_TOKEN: "0",
     ApiKey.DELETE_GROUPS: "3",
-    ApiKey.ALTER_PARTITION: "0-1",
     ApiKey.STREAMS_GROUP_HEARTBEAT: "1",
     ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: "0",
     ApiKey.UNREGISTER_CONTROLLER: "0",
 }
-"""API → the versions that kio lacks: what Kafka 4.0 removed and 4.4 adds."""
+"""API → the versions that kio lacks: those that Kafka 4.0 removed or 4.4 adds."""
 
 RENAMED = {
     ("TxnOffsetCommitRequest", "generation_id_or_member_epoch"): "generation_id",  # 4.4's new name
@@ -60,7 +60,7 @@ RENAMED = {
     ("DirectoryData", "id"): "id_",
     ("ResponseDirectoryData", "id"): "id_",
 }
-"""(message or struct, field) → its name in kio, where that is not Kafka's newest."""
+"""(message or struct, field) → its name in kio, if that is not Kafka's newest name."""
 
 SIDES = ((EntityType.request, 0), (EntityType.response, 1))
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -94,7 +94,7 @@ def load(path: str) -> Any:
 
 
 def from_kio(theirs: Any, cls: type, version: int) -> Any:
-    """Their entity as our message, by name; fields that are times have lost "_ms" there."""
+    """Converts their entity to our message; kio's names of time fields lack "_ms"."""
     given = {}
     for field in fields_of(cls):
         if version in field.wire.versions:

@@ -1,4 +1,5 @@
-"""Bytes from anywhere: every decoder gives a value or a ProtocolError, and takes memory in proportion to the frame."""
+"""Tests decoders with arbitrary bytes: each returns a value or raises ProtocolError, and uses memory in proportion to
+the frame."""
 
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ HUGE_COUNTS = {
     False: (b"\x7f\xff\xff\xff", b"\x00\xff\xff\xff"),
     True: (b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\x7f", b"\x80\x80\x80\x80\x80"),
 }
-"""Counts and lengths beyond any frame, in classic and in flexible versions."""
+"""Counts and lengths that exceed any frame, in classic and in flexible versions."""
 BOMBED_BYTES = 96
-"""Nearly every array and string of a small sample begins within so many bytes."""
+"""Number of bytes at the start of a small sample in which nearly all of its arrays and strings begin."""
 
 BYTES_PER_BYTE = 64
-"""The most that a byte of a frame may cost as Python objects: the worst are arrays of structs of empty arrays, 3 bytes
-each."""
+"""Maximum memory, as Python objects, for each byte of a frame. The worst case is an array of structs with empty arrays,
+of 3 bytes each."""
 SLACK = 16 * 1024
-"""An error with its message and traceback."""
+"""Memory of an error with its message and traceback."""
 
 MESSAGES = [pytest.param(cls, id=cls.__name__) for cls in all_messages()]
 
@@ -78,7 +79,7 @@ def test_random_bytes_give_a_value_or_a_protocol_error(cls: type) -> None:
 
 
 def assert_bounded_memory(cls: type, version: int, frames: list[bytes]) -> None:
-    """Decoding a frame allocates no more than its bound at once; the decoder itself is made before."""
+    """Checks that decoding a frame allocates at most its bound at any time; the decoder itself is compiled before."""
     decoder(cls, version)
     tracemalloc.start()
     try:
@@ -102,7 +103,7 @@ def test_a_huge_count_or_length_anywhere_costs_no_memory(cls: type) -> None:
 
 
 def array_paths(cls: type, version: int, path: tuple[Field, ...] = ()) -> Iterator[tuple[Field, ...]]:
-    """Yields the way to each array of a message."""
+    """Yields the path to each array of a message."""
     for field in fields_of(cls):
         if version not in field.wire.versions:
             continue
@@ -114,7 +115,7 @@ def array_paths(cls: type, version: int, path: tuple[Field, ...] = ()) -> Iterat
 
 
 def message_with(cls: type, version: int, path: tuple[Field, ...], count: int, *, flexible: bool) -> Any:
-    """Returns an empty message but for one array, which has `count` of the smallest items there are."""
+    """Returns an empty message, except for one array, which has `count` of the smallest possible items."""
     sampler = Sampler(cls.__name__, 1.0, TEXTS)
     value = sampler.message(cls, version, flexible=flexible)
     field, rest = path[0], path[1:]

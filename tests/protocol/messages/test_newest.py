@@ -1,4 +1,4 @@
-"""Kafka 4.4's additions, of which no other codec is to be had yet: frames written by hand from their KIPs."""
+"""Tests Kafka 4.4's additions, which no other codec has yet, with frames written by hand from their KIPs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A v2 batch's header: read, checked and stamped in place."""
+"""Tests the header of a v2 batch: reading, checking, and stamping in place."""
 
 from __future__ import annotations
 

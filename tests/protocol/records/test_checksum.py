@@ -1,4 +1,4 @@
-"""CRC-32C by its published check values, and beside the package that the function comes from."""
+"""Tests CRC-32C with its published check values, and against the package that provides the function."""
 
 from __future__ import annotations
 

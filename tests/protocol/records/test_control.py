@@ -1,4 +1,4 @@
-"""Control records: what they are by their keys, and values that make no sense."""
+"""Tests control records: their types, and invalid values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Any bytes give values or a KafkaError or ProtocolError from every decoder of records, and memory stays bounded."""
+"""Tests every decoder of records with arbitrary bytes: it returns values or raises KafkaError or ProtocolError, and
+memory stays bounded."""
 
 from __future__ import annotations
 
@@ -80,7 +81,7 @@ def survives(decoder: Callable[[Buffer], object], data: Buffer) -> None:
 
 
 def mutated(seed: int) -> Iterator[bytearray]:
-    """Files that Kafka wrote, with some bytes changed, cut, doubled or joined with others."""
+    """Yields files that Kafka wrote, with some bytes changed, removed, doubled or joined with bytes of other files."""
     chance = random.Random(seed)
     for _ in range(MUTATIONS):
         data = bytearray(chance.choice(CORPUS))

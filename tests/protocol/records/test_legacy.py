@@ -1,4 +1,4 @@
-"""Message sets of old clients become v2 batches, and v2 batches the message sets that old clients read."""
+"""Tests the conversion of old clients' message sets to v2 batches, and of v2 batches to message sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short way through an LZ4 frame against the long one: whole frames, cut, damaged, and larger than allowed."""
+"""Compares the short way through an LZ4 frame with the long way: whole, cut, damaged and too large frames."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAGIC = 2
 
 
 def some_frame(random: Random) -> tuple[bytes, bytes]:
-    """Returns a content and a frame of it, which may be damaged."""
+    """Returns some content and its frame, which may be damaged."""
     size = random.choice((0, 1, 10, 1_000, 70_000))
     content = bytes(random.choices(b"abc ", k=size)) if random.random() < 0.7 else random.randbytes(size)
     frame = bytearray(

@@ -1,4 +1,4 @@
-"""Message sets of magic 0 and 1, wrappers and their offsets and timestamps included."""
+"""Tests message sets of magic 0 and 1, including wrappers with their offsets and timestamps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ records = st.lists(
 def message(
     magic: int = 1, offset: int = 0, attributes: int = 0, timestamp: int = 5, value: bytes | None = b"v"
 ) -> bytes:
-    """One message, with whatever it is told."""
+    """Returns a message with these fields."""
     body = struct.pack(">Bb", magic, attributes)
     body += struct.pack(">q", timestamp) if magic else b""
     body += struct.pack(">i", -1)
@@ -80,7 +80,7 @@ def test_an_impossible_size(size: int) -> None:
 
 
 def with_magic(magic: int) -> bytes:
-    """A message that says so of itself; its CRC is wrong, which counts for less."""
+    """Returns a message with another magic; its CRC is wrong, but the magic is checked first."""
     changed = bytearray(message())
     changed[16] = magic
     return bytes(changed)

@@ -1,4 +1,4 @@
-"""Against the record codecs of kafka-python, aiokafka and kio: what they write we read, what we write they read."""
+"""Tests against the record codecs of kafka-python, aiokafka and kio: we read their output, and they read ours."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ legacy = pytest.mark.parametrize(
     ("magic", "codec"),
     [(magic, codec) for magic in (0, 1) for codec in tuple(Compression)[:4] if (magic, codec) != (0, Compression.LZ4)],
 )
-"""LZ4 of magic 0 is compared with Kafka's own bytes instead: neither Python client has it without another package."""
+"""LZ4 of magic 0 is compared with Kafka's own bytes instead, because the Python clients support it only with another
+package."""
 
 READERS = {
     "kafka-python": kafka.record.memory_records.MemoryRecords,
@@ -136,7 +137,7 @@ WHOLE_SECONDS = [
     Record(0, 1700000002000, b"key", b"value", (("h", b"1"), ("n", None))),
     Record(1, 1700000001000, None, None),
 ]
-"""kio keeps timestamps as seconds, and knows no compression."""
+"""kio stores timestamps in seconds, and doesn't support compression."""
 
 
 def as_kio_has_it(record: Record) -> kio.records.schema.Record:

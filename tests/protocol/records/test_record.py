@@ -1,4 +1,4 @@
-"""The records in a v2 batch: they come back as they were, and bytes that are none are refused."""
+"""Tests the records in a v2 batch: they are decoded unchanged, and invalid bytes are rejected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def numbered(given: list[Record], base_offset: int) -> list[Record]:
 
 
 def batch_of(encoded: bytes | bytearray, count: int = 1) -> tuple[bytearray, BatchHeader]:
-    """Returns a batch around these very bytes."""
+    """Returns a batch that contains exactly these bytes."""
     header = read_header(build([Record()]))._replace(records_count=count, last_offset_delta=count)
     batch = assemble(header, encoded)
     return batch, read_header(batch)

@@ -1,4 +1,4 @@
-"""Batches as compaction leaves them."""
+"""Tests batches after compaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zig-zag varints: the forms that the protocol buffers' documentation gives, and the bounds."""
+"""Tests zig-zag varints: the encodings in the documentation of protocol buffers, and the bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The look at every record: both ways of it against each other, and against another project's decoder."""
+"""Tests the validation of all records: both implementations against each other, and against another project's
+decoder."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ PIECE = bytes(1 << 20)
 FREE = RecordRules(keys=False, unstamped=False, times=False, earliest=0, latest=0)
 KEYS = RecordRules(keys=True, unstamped=False, times=False, earliest=0, latest=0)
 ATTRIBUTES_READ = 0x7F
-"""Attributes are a byte; kafka-python reads a varint."""
+"""Attribute values that kafka-python also decodes: attributes are a byte, but kafka-python reads a varint."""
 BASE_MS = 1_500_000_000_000
 
 some_bytes = st.none() | st.binary(max_size=300)
@@ -115,7 +116,7 @@ def test_of_mutated_batches_what_passes_is_what_another_decoder_reads(
 
 
 def passed(data: bytes, count: int, base: int, step: int) -> Walk | None:
-    """None where the records are refused; by whatever else is raised the test fails."""
+    """Returns None if the records are rejected; any other exception fails the test."""
     try:
         return walked(data, count, base, step=step)
     except KafkaError as error:
@@ -125,7 +126,7 @@ def passed(data: bytes, count: int, base: int, step: int) -> Walk | None:
 
 
 def decoded(data: bytes, count: int, base: int) -> int:
-    """Returns how many records kafka-python reads."""
+    """Returns the number of records that kafka-python reads."""
     from protocol.records.batch import seal
 
     head = read_header(build([Record()]))

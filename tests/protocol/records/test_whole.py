@@ -1,4 +1,4 @@
-"""Records and messages that are read as they are inflated, in whole ones."""
+"""Tests records and messages that are read while they are inflated, one whole item at a time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Batches and message sets that Apache Kafka's own classes wrote: read by us, and written by us byte for byte.
+"""Compares batches and message sets that Apache Kafka's own classes wrote: we read them, and write them byte for byte.
 
-Compressed ones are compared by content, since compressors differ. `written_by_kafka.txt` has a name and bytes in each
-line: three records of offsets 100, 101 and 105, in every format, codec and timestamp type (with 777 as log append
+Compressed batches are compared by content, because compressors differ. `written_by_kafka.txt` has a name and bytes in
+each line: three records of offsets 100, 101 and 105, in every format, codec and timestamp type (with 777 as log append
 time), and one batch of each kind of control record.
 """
 

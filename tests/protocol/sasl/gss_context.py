@@ -1,4 +1,4 @@
-"""A security context without Kerberos: its tokens say what is to become of them."""
+"""A security context without Kerberos, whose tokens contain the outcome."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from protocol.sasl.exchange import SaslError
 from protocol.sasl.gssapi import EstablishedContext
 
 PROVEN = b"mutual "
-"""Before a principal: the client has this side prove itself too."""
+"""Prefix of a principal: the client requires that this side authenticates too."""
 
 
 class SaidContext:
-    """Takes a principal for a ticket of it, and wraps by a letter in front."""
+    """Accepts a principal as its ticket, and wraps messages by prefixing a letter."""
 
     def __init__(self, expires_ms: int | None = None) -> None:
         self._expires_ms = expires_ms
@@ -35,7 +35,7 @@ class SaidContext:
 
 
 def simple(principal: str) -> str:
-    """The first part of a principal; nobody has no name."""
+    """Returns the first part of a principal; the principal `nobody` has no name."""
     if principal.startswith("nobody"):
         raise SaslError("no rule is for nobody")
     return principal.partition("@")[0]

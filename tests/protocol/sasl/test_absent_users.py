@@ -1,4 +1,5 @@
-"""Users that do not exist are challenged as those that do: nobody tells them apart by salt or iterations."""
+"""Tests that absent users get the same challenges as existing users, so that salt and iterations don't reveal which
+users exist."""
 
 from __future__ import annotations
 

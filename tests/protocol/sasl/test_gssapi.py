@@ -1,4 +1,4 @@
-"""SASL GSSAPI: the order of its messages, whatever a context is."""
+"""Tests SASL GSSAPI: the order of its messages, with any kind of context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SASL OAUTHBEARER: the grammar of its messages, and how a refusal is told."""
+"""Tests SASL OAUTHBEARER: the grammar of its messages, and the form of a rejection."""
 
 from __future__ import annotations
 

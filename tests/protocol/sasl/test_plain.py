@@ -1,4 +1,4 @@
-"""SASL PLAIN: one message, right or wrong."""
+"""Tests SASL PLAIN: its single message, right or wrong."""
 
 from __future__ import annotations
 

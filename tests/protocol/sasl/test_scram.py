@@ -1,4 +1,4 @@
-"""SCRAM on both sides: the RFCs' own exchange, and what is wrong with others."""
+"""Tests SCRAM on both sides: the RFCs' own exchange, and invalid exchanges."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def credential(mechanism: str = "SCRAM-SHA-256", password: str = "pencil", itera
 
 
 def absent_of(mechanism: str) -> Absent:
-    """Those that do not exist are challenged as if one user did of each of two kinds."""
+    """Returns a credential for an absent user, as if there were one user of each of two kinds."""
     shapes = {ChallengeShape(None, 4096): 1, ChallengeShape(16, 8192): 1}
     return lambda name: absent_user(b"secret", mechanism, name, shapes)
 

@@ -1,4 +1,4 @@
-"""A broker of the world `cluster`: a whole `Server` on a host with a faulty disk, over all of its lives."""
+"""A broker of the world `cluster`: a whole `Server` on a host with a faulty disk, over all of its processes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ SETTINGS = {
 
 
 class ClusterServer(Server):
-    """A broker without threads or sockets, whose controller is the world's."""
+    """A broker without threads or sockets, whose controller belongs to the world."""
 
     def __init__(self, config: BrokerConfig, node: BrokerNode, process: Process) -> None:
         super().__init__(config, asyncio.Event())
@@ -69,7 +69,7 @@ class ClusterServer(Server):
         self._clock = VirtualClock()
 
     async def _join(self) -> None:
-        """Registers with the controller, and follows what it commits."""
+        """Registers with the controller, and follows its committed records."""
         node, dice = self._node, self._node.dice
         world = node.world
         channel = Channel(node.controller)
@@ -132,7 +132,7 @@ class BrokerNode:
         self._make_directories()
         self.process: Process | None = None
         self.server: ClusterServer | None = None
-        """Set while clients are served."""
+        """The server, while it serves clients."""
         self._loses_power = False
 
     @property
@@ -160,13 +160,13 @@ class BrokerNode:
         process.die()
 
     def kill(self, *, power: bool = False) -> None:
-        """The process ends; with its machine, what was not flushed."""
+        """Ends the process. If the machine ends too, data that was not flushed is lost."""
         assert self.process is not None
         self._loses_power = power
         self.process.die()
 
     def replace_disk(self) -> None:
-        """The machine comes back with an empty disk; its process has ended."""
+        """Restarts the machine with an empty disk; its process has ended before."""
         assert not self.is_alive
         self.disk = FaultyDisk(self.dice)
         self._make_directories()
@@ -176,7 +176,7 @@ class BrokerNode:
             self.disk.mkdir(directory)
 
     async def stop(self) -> None:
-        """A stop in order, unless something comes in between."""
+        """Stops the broker cleanly, unless another event interrupts the stop."""
         server, process = self.server, self.process
         if server is None or process is None:
             return

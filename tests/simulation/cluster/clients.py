@@ -1,4 +1,4 @@
-"""Clients of the cluster: they find leaders by Metadata, on connections of their own, and try again as real ones do."""
+"""Clients of the cluster: they find leaders by Metadata, over their own connections, and retry like real clients."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ NO_LEADER = -1
 
 
 class NoAnswer(Exception):
-    """Nobody knows what became of a request."""
+    """A request without an answer: its outcome is unknown."""
 
 
 class Sent(NamedTuple):
-    """The answer to a batch; an offset below 0 where there is none."""
+    """The answer to a batch; a negative offset means no offset."""
 
     code: ErrorCode
     base_offset: int = -1
@@ -65,7 +65,7 @@ class Client:
     """A process with connections to all brokers."""
 
     def __init__(self, world: Surroundings, hosts: Mapping[int, str], name: str) -> None:
-        """`hosts` of all brokers, by their ids."""
+        """`hosts` are the hosts of all brokers, by id."""
         self.world = world
         self.name = name
         self.history = world.history
@@ -76,15 +76,15 @@ class Client:
             for node_id, host in hosts.items()
         }
         self._leaders: dict[TopicPartition, tuple[int, int]] = {}
-        """Who leads, and in which epoch."""
+        """The leader and its epoch, by partition."""
         self._epochs: dict[TopicPartition, int] = {}
-        """The latest leader epochs; who tells of an older one is not believed."""
+        """The latest known leader epochs. Metadata with an older epoch is ignored."""
 
     async def pause(self) -> None:
         await asyncio.sleep(self.world.dice.expovariate(1 / PAUSE_S))
 
     async def ask(self, node_id: int, request: object, response: type[R], max_version: int = 1 << 15) -> R:
-        """Raises NoAnswer."""
+        """Returns the answer to a request. Raises NoAnswer."""
         try:
             return await self._peers[node_id].send(
                 request, response, timeout_ms=REQUEST_MS, max_version=max_version, max_dials=1
@@ -95,11 +95,11 @@ class Client:
             raise NoAnswer(isinstance(error, PeerUnavailable)) from error
 
     async def leader(self, partition: TopicPartition) -> int:
-        """Returns who leads, as some broker knows it. Raises NoAnswer."""
+        """Returns the leader according to a broker. Raises NoAnswer."""
         return (await self.leader_and_epoch(partition))[0]
 
     async def leader_and_epoch(self, partition: TopicPartition) -> tuple[int, int]:
-        """Returns who leads in which epoch, as some broker knows it. Raises NoAnswer."""
+        """Returns the leader and its epoch according to a broker. Raises NoAnswer."""
         remembered = self._leaders.get(partition)
         if remembered is not None:
             return remembered
@@ -122,7 +122,7 @@ class Client:
         self._leaders.pop(partition, None)
 
     def forget_topic(self, topic: str) -> None:
-        """It is another one from now on."""
+        """Forgets the topic's leaders and epochs, because the topic was recreated."""
         for name in [name for name in self._epochs if name.topic == topic]:
             del self._epochs[name]
             self._leaders.pop(name, None)
@@ -147,7 +147,7 @@ class Client:
         return Sent(code, data_of.base_offset)
 
     async def fetch(self, partition: TopicPartition, offset: int, *, committed: bool) -> PartitionData:
-        """Raises NoAnswer."""
+        """Returns a fetch's answer. Raises NoAnswer."""
         leader, epoch = await self.leader_and_epoch(partition)
         request = fetch_request(
             partition.topic, offset, partitions=(partition.partition,), max_wait_ms=FETCH_WAIT_MS, max_bytes=2_000,
@@ -165,7 +165,7 @@ class Client:
         return data
 
     async def end_offset(self, partition: TopicPartition) -> int | None:
-        """Returns the offset behind what is committed; None where a leader does not say. Raises NoAnswer."""
+        """Returns the offset after the last committed record; None if the leader doesn't know it. Raises NoAnswer."""
         leader, epoch = await self.leader_and_epoch(partition)
         named = [
             ListOffsetsPartition(partition_index=partition.partition, current_leader_epoch=epoch, timestamp=LATEST)
@@ -184,7 +184,7 @@ def values_of(name: str, first: int, count: int) -> list[bytes]:
 
 
 async def produce(client: Client, partitions: Sequence[TopicPartition], acks: int) -> None:
-    """A producer without sequences: what nobody answered it sends no more."""
+    """Produces without sequence numbers: a batch without an answer is not sent again."""
     world, number = client.world, 0
     while not world.is_calm:
         partition = partitions[0] if len(partitions) == 1 else world.dice.choice(partitions)
@@ -204,7 +204,7 @@ async def produce(client: Client, partitions: Sequence[TopicPartition], acks: in
 
 
 async def consume(client: Client, partition: TopicPartition, *, committed: bool) -> None:
-    """A consumer from the start on, to whom offsets never go back."""
+    """Consumes from the start of the partition; offsets must never go back."""
     history, offset = client.history, 0
     while True:
         try:
@@ -240,7 +240,7 @@ def _read(client: Client, partition: TopicPartition, data: PartitionData, offset
 
 
 async def list_ends(client: Client, partition: TopicPartition) -> None:
-    """A client for whom the end never goes back (KIP-207)."""
+    """Lists the end offset repeatedly; it must never go back (KIP-207)."""
     last = 0
     while True:
         try:
@@ -257,7 +257,7 @@ async def list_ends(client: Client, partition: TopicPartition) -> None:
 
 
 async def produce_idempotently(client: Client, partition: TopicPartition) -> None:
-    """A producer that sends a batch until it knows where it is."""
+    """Produces idempotently: sends a batch again until its offset is known."""
     world, history, number = client.world, client.history, 0
     producer = await _producer_id(client)
     sent_values = history.idempotent[partition].setdefault(f"{client.name}:".encode(), [])
@@ -288,7 +288,7 @@ async def produce_idempotently(client: Client, partition: TopicPartition) -> Non
 
 
 async def _producer_id(client: Client) -> tuple[int, int]:
-    """Returns a producer id and epoch, of any broker."""
+    """Returns a producer id and epoch from any broker."""
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
     while True:
         node_id = client.world.dice.choice(client.node_ids)

@@ -1,4 +1,5 @@
-"""A group without members in the cluster: its offsets are committed by number, and what was acknowledged stays."""
+"""A group without members in the cluster. Its offsets are committed by number, and acknowledged commits must not be
+lost."""
 
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ OFFSETS = TopicPartition("__consumer_offsets", 0)
 
 
 async def commit_offsets(client: Client, partition: TopicPartition) -> None:
-    """Commits ever larger offsets, and asks for the last one: none that was acknowledged is forgotten."""
+    """Commits increasing offsets, and fetches the last one: no acknowledged commit may be lost."""
     history, acknowledged, number = client.history, -1, 0
     unanswered: set[int] = set()
-    """These may come late, from a connection that was given up: nothing tells a commit of before from one of now."""
+    """Commits without an answer. They may still arrive later over an abandoned connection, because the broker can't
+    distinguish an old commit from a new one."""
     while True:
         try:
             coordinator = await _coordinator(client)
@@ -56,7 +58,7 @@ async def _coordinator(client: Client) -> int:
 
 
 async def _commit(client: Client, coordinator: int, partition: TopicPartition, number: int) -> bool:
-    """Returns whether an offset was acknowledged. Raises NoAnswer."""
+    """Returns True if an offset was acknowledged. Raises NoAnswer."""
     request = offset_commit(client.name, {partition.topic: {partition.partition: number}})
     answer = await client.ask(coordinator, request, OffsetCommitResponse, BY_NAME)
     code = error_code(answer.topics[0].partitions[0].error_code)
@@ -65,7 +67,7 @@ async def _commit(client: Client, coordinator: int, partition: TopicPartition, n
 
 
 async def _fetched(client: Client, coordinator: int) -> int | None:
-    """Returns the committed offset, -1 for none; None where the coordinator does not say. Raises NoAnswer."""
+    """Returns the committed offset, -1 for none; None if the coordinator returns an error. Raises NoAnswer."""
     request = offset_fetch(client.name, stable=True)
     (group,) = (await client.ask(coordinator, request, OffsetFetchResponse, BY_NAME)).groups
     if group.error_code:

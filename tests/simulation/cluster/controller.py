@@ -1,6 +1,6 @@
-"""The controller's process: our own controller over its log, and the ways to and from brokers.
+"""The process of the controller: our own controller over its log, and the channels to and from brokers.
 
-Brokers ask by `Channel`, over the network's links; committed batches come to them late, one after the other.
+Brokers send requests by `Channel`, over the network's links. Committed batches reach them late, one after the other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CLUSTER_ID = "simulated-cluster-idAA"
 DATA = "/data"
 SESSION_S = 1.5
 ANSWER_WITHIN_S = 1.0
-"""The time for an answer of the controller, for most requests."""
+"""Timeout of most requests to the controller."""
 
 OPTIONS = ClusterOptions(
     node_id=NODE_ID,
@@ -46,7 +46,7 @@ OPTIONS = ClusterOptions(
 
 
 class ControllerNode:
-    """The controller over all of its lives."""
+    """The controller over all of its processes."""
 
     def __init__(self, world: Surroundings) -> None:
         self.world = world
@@ -54,7 +54,7 @@ class ControllerNode:
         self.disk = FaultyDisk(dice)
         self.disk.mkdir(DATA)
         self.batches: list[MetadataBatch] = []
-        """All that was ever committed."""
+        """All batches that were ever committed."""
         self.process: Process
         self.controller: LocalController
         self.metadata: Metadata
@@ -62,7 +62,7 @@ class ControllerNode:
 
     @property
     def image(self) -> Image:
-        """The cluster as it is."""
+        """Returns the controller's image of the cluster."""
         return self.metadata.image
 
     @property
@@ -70,7 +70,7 @@ class ControllerNode:
         return not self.process.is_dead
 
     def start(self) -> None:
-        """Begins a process, which goes on with the log of the one before."""
+        """Starts a process, which continues the log of the last one."""
         loop = self.world.loop
         while True:
             self.process = Process(HOST, loop, self._died)
@@ -114,12 +114,12 @@ class ControllerNode:
     # Requests
 
     def hear_again(self, request: object, response: type[Any], asker: Asker) -> None:
-        """Carries out a request whose answer nobody awaits any more."""
+        """Carries out a request again whose answer no broker awaits."""
         if self.is_alive:
             self.process.spawn(ignored(self.controller.submit(request, response, asker)))
 
     async def observe(self, loader: MetadataLoader) -> None:
-        """Brings a broker all that is committed, as the link to it allows."""
+        """Brings the committed batches to a broker, as far as the link to it allows."""
         position, host, network = 0, current().host, self.world.network
         while True:
             if position == len(self.batches):
@@ -136,7 +136,7 @@ class ControllerNode:
 
 
 class Channel:
-    """A broker's way to the controller: a `coordinator.cluster.controller.Controller`."""
+    """A broker's channel to the controller: a `coordinator.cluster.controller.Controller`."""
 
     def __init__(self, node: ControllerNode) -> None:
         self._node = node
@@ -144,7 +144,7 @@ class Channel:
     has_renounced = False
 
     async def submit(self, request: object, response: type[R], asker: Asker = THIS_BROKER) -> R:
-        """Returns the controller's answer, if it comes in time."""
+        """Returns the controller's answer, if it arrives in time."""
         answering = asyncio.ensure_future(self._carried(request, response, asker))
         await asyncio.wait([answering], timeout=ANSWER_WITHIN_S)
         if not answering.done():
@@ -170,12 +170,12 @@ class Channel:
 
 
 def _answered(task: asyncio.Task[Any]) -> None:
-    """Who asked may be gone, and not take the error."""
+    """Completes a request; its sender may be gone, and then ignores the error."""
     if not task.cancelled():
         task.exception()
 
 
 async def ignored(work: Coroutine[Any, Any, Any]) -> None:
-    """Nobody waits for the answer to a copy."""
+    """Ignores the answer to a copy of a request."""
     with suppress(KafkaError):
         await work

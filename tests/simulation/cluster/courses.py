@@ -1,4 +1,4 @@
-"""Courses of a cluster's run: by chance, or towards what one kind of fault needs to do harm."""
+"""Courses of a cluster's run: random, or towards the situation in which one kind of fault does harm."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ TOPIC = "orders"
 ROUNDS = 18
 ROUND_S = 0.6
 FAILOVER_S = 2.6
-"""The time in which a broker that the controller does not hear is fenced, and another one leads."""
+"""Time within which a broker without contact to the controller is fenced, and another broker leads."""
 
 Course: TypeAlias = Callable[[Strikes], Awaitable[None]]
 
 
 async def by_chance(world: Strikes) -> None:
-    """Anything may happen."""
+    """Runs random events."""
     for _ in range(ROUNDS):
         await asyncio.sleep(world.dice.expovariate(1 / ROUND_S))
         await world.strike()
@@ -34,13 +34,14 @@ def leader(world: Strikes) -> BrokerNode | None:
 
 
 def cut_both_ways(world: Strikes, one: str, other: str) -> None:
-    """Nothing passes between two hosts."""
+    """Cuts the link between two hosts in both directions."""
     world.network.cut(one, other)
     world.network.cut(other, one)
 
 
 async def leaders_are_alone(world: Strikes) -> None:
-    """A leader is cut off from all but its clients, and comes back with records of its own; so is the next."""
+    """Cuts a leader off from all hosts except its clients, then lets it come back with its own records; then does the
+    same to the next leader."""
     for _ in range(4):
         await asyncio.sleep(world.dice.uniform(0.3, 1))
         alone = leader(world)
@@ -52,7 +53,7 @@ async def leaders_are_alone(world: Strikes) -> None:
 
 
 async def leaders_are_zombies(world: Strikes) -> None:
-    """A leader does not hear that another one leads."""
+    """Keeps a leader from learning that another broker leads."""
     for _ in range(4):
         await asyncio.sleep(world.dice.uniform(0.3, 1))
         zombie = leader(world)
@@ -63,7 +64,8 @@ async def leaders_are_zombies(world: Strikes) -> None:
 
 
 async def two_fast_failovers(world: Strikes) -> None:
-    """A leader dies whose last records one follower has; the other one leads, and is cut off with its own."""
+    """Kills a leader whose last records only one follower has. That follower leads, and is then cut off with its own
+    records."""
     for _ in range(2):
         await asyncio.sleep(world.dice.uniform(0.5, 1))
         first = leader(world)
@@ -83,7 +85,8 @@ async def two_fast_failovers(world: Strikes) -> None:
 
 
 async def the_eligible_one_loses_its_power(world: Strikes) -> None:
-    """With two in sync one loses its power, and then the other dies, who has everything: it alone may lead."""
+    """Two replicas are in sync. One loses its power, then the other dies, which has all records: only that one may
+    lead."""
     await asyncio.sleep(world.dice.uniform(2, 3))
     last = leader(world)
     if last is None:

@@ -50,8 +50,8 @@ ANEW = TopicPartition("anew", 0)
 SET, OF_TOPIC = 0, 2
 HOUR_MS = 3_600_000
 BUSY_S = 20
-"""Long enough for a broker that is started to be taken for another one, registered and unfenced, where one message in
-fifty is two seconds on its way."""
+"""Time within which a restarted broker must be registered as a new incarnation and unfenced, even if one message in
+fifty takes two seconds."""
 DIRECTORIES = ("/data", "/data-2")
 
 
@@ -60,7 +60,7 @@ def others_than(world: Strikes, node: BrokerNode) -> list[BrokerNode]:
 
 
 async def leaders_are_replaced(world: Strikes) -> None:
-    """A leader comes back empty and hears of nobody, while a broker that hears nothing new sends clients to it."""
+    """A leader comes back empty and gets no metadata, while another broker with old metadata sends clients to it."""
     for _ in range(3):
         await asyncio.sleep(world.dice.uniform(1, 2))
         replaced = leader(world)
@@ -78,7 +78,7 @@ async def leaders_are_replaced(world: Strikes) -> None:
 
 
 async def answers_are_damaged(world: Strikes) -> None:
-    """A bit of what leaders answer is another one, in the memory of a machine say, and leaders change meanwhile."""
+    """Flips a bit in leaders' answers, as faulty memory does, while leaders change."""
     append = following.append_as_follower
 
     def damaged(partition: Partition, records: memoryview, *arguments: int) -> int:
@@ -95,7 +95,7 @@ async def answers_are_damaged(world: Strikes) -> None:
 
 
 async def a_follower_comes_after_the_start(world: Strikes) -> None:
-    """While a follower is away, all is deleted that it would go on with."""
+    """Deletes all records that a follower would fetch next, while the follower is away."""
     client = world.client("deleter")
     for _ in range(3):
         await asyncio.sleep(world.dice.uniform(0.5, 1))
@@ -112,7 +112,7 @@ async def a_follower_comes_after_the_start(world: Strikes) -> None:
 
 
 async def _delete_all(world: Strikes, client: Client) -> None:
-    """Deletes what is committed by now, if somebody leads."""
+    """Deletes all committed records, if there is a leader."""
     leading = leader(world)
     if leading is None or leading.server is None:
         return
@@ -127,7 +127,7 @@ async def _delete_all(world: Strikes, client: Client) -> None:
 
 
 async def topics_are_made_anew(world: Strikes) -> None:
-    """While a broker is down, a topic is deleted, and another one made under its name."""
+    """Deletes a topic and creates another one with its name, while a broker is down."""
     client = world.client("of a topic")
     await _make_anew(world, client, b"former")
     await asyncio.sleep(1)
@@ -156,7 +156,7 @@ async def _make_anew(world: Strikes, client: Client, value: bytes) -> None:
 
 
 async def directories_change(world: Strikes) -> None:
-    """Replicas move from one log directory of their broker to the other one, and leaders die."""
+    """Moves replicas from one log directory of their broker to the other, while leaders die."""
     client = world.client("of directories")
     for _ in range(ROUNDS // 2):
         await asyncio.sleep(world.dice.uniform(0.2, 0.6))
@@ -173,7 +173,8 @@ async def directories_change(world: Strikes) -> None:
 
 
 async def leaders_step_down(world: Strikes) -> None:
-    """A leader that nobody follows for a moment gives way to another one, and has records that nobody else has."""
+    """A leader without followers gives up its leadership to another broker, and has records that no other broker
+    has."""
     for _ in range(6):
         await asyncio.sleep(world.dice.uniform(0.5, 1.5))
         former = leader(world)
@@ -194,7 +195,7 @@ async def leaders_step_down(world: Strikes) -> None:
 
 
 async def the_metadata_change_all_the_time(world: Strikes) -> None:
-    """A broker comes back while the controller writes without a pause; it is to serve all the same."""
+    """Restarts a broker while the controller writes records all the time; the broker must serve anyway."""
     for _ in range(2):
         await asyncio.sleep(world.dice.uniform(0.3, 1))
         node = world.dice.choice([*world.brokers.values()])
@@ -219,14 +220,14 @@ def _retention(time_ms: int) -> IncrementalAlterConfigsRequest:
 
 
 async def replicas_move(world: Strikes) -> None:
-    """Partitions of one replica move from broker to broker."""
+    """Moves partitions with one replica from broker to broker."""
     for _ in range(6):
         await asyncio.sleep(world.dice.uniform(0.3, 1))
         await world.strike("move")
 
 
 async def former_processes_are_heard(world: Strikes) -> None:
-    """A machine is replaced again and again, and all that its brokers asked of the controller comes once more, late."""
+    """Replaces a machine repeatedly, and delivers all requests of its brokers to the controller once more, late."""
     world.network.doubling, world.network.late_s = 1, 4
     replaced = world.dice.choice([*world.brokers.values()])
     for _ in range(5):
@@ -239,7 +240,7 @@ async def former_processes_are_heard(world: Strikes) -> None:
 
 
 async def followers_bounce(world: Strikes) -> None:
-    """A follower that has just come back dies with what it had not flushed, and is back at once."""
+    """Kills a follower that has just come back, with its unflushed records, and restarts it at once."""
     world.network.loss = 0.2
     for _ in range(6):
         await asyncio.sleep(world.dice.uniform(0.5, 2))

@@ -11,7 +11,7 @@ from tests.simulation.faulty_disk import Crash, FaultyDisk
 
 
 class LifeDisk:
-    """Nothing that outlives the process touches the disk any more; a crash of the disk ends the process."""
+    """A disk on which calls have no effect after the end of their process; a crash of the disk ends the process."""
 
     def __init__(self, disk: FaultyDisk, process: Process) -> None:
         self._disk = disk

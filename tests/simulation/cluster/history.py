@@ -1,4 +1,4 @@
-"""The history of a cluster, and what must hold of it: as in Jepsen's workload for Kafka, and as brokers promise."""
+"""The history of a cluster, and its invariants: those of Jepsen's workload for Kafka, and the guarantees of brokers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READ_BYTES = 1 << 20
 
 
 class Breach(Enum):
-    """The things that must never happen."""
+    """The kinds of violated invariants."""
 
     LOST = "a record that was acknowledged by all in-sync replicas is lost"
     DIVERGED = "two replicas have different records below their high watermarks"
@@ -39,7 +39,7 @@ class Breach(Enum):
 
 
 class Breached(NamedTuple):
-    """A breach, and where."""
+    """A violated invariant, and its place."""
 
     breach: Breach
     what: str
@@ -49,7 +49,7 @@ class Breached(NamedTuple):
 
 
 Topical: TypeAlias = tuple[Uuid, TopicPartition]
-"""A partition of a topic, which another one of that name may follow."""
+"""A partition of one topic; another topic may later have the same name."""
 
 
 def topical(partition: Partition) -> Topical:
@@ -57,14 +57,14 @@ def topical(partition: Partition) -> Topical:
 
 
 class Acknowledged(NamedTuple):
-    """A record that its producer was told of."""
+    """A record whose offset was returned to its producer."""
 
     value: bytes
     for_all: bool
 
 
 class Entry(NamedTuple):
-    """A record as a log has it."""
+    """A record in a log."""
 
     offset: int
     leader_epoch: int
@@ -74,7 +74,7 @@ class Entry(NamedTuple):
 
 
 class History:
-    """Grows as the world goes on; `breaches` are what was wrong."""
+    """The history of a world, which grows while the world runs; `breaches` has the violated invariants."""
 
     def __init__(self, loop: ClusterLoop) -> None:
         self._loop = loop
@@ -85,13 +85,13 @@ class History:
         self.consumed: dict[TopicPartition, dict[int, bytes]] = defaultdict(dict)
         """The records that consumers read, by offset."""
         self.idempotent: dict[TopicPartition, dict[bytes, list[bytes]]] = defaultdict(dict)
-        """The records that idempotent producers sent, in their order, by producer."""
+        """The records that idempotent producers have sent, in order, by producer."""
         self.deleted: dict[TopicPartition, int] = {}
-        """The offsets before which records were to be deleted."""
+        """The offsets below which records were requested to be deleted."""
         self.committed: dict[Topical, dict[int, bytes]] = defaultdict(dict)
-        """Batches below any high watermark, by base offset."""
+        """Batches below any replica's high watermark, by base offset."""
         self.powerless: set[TopicPartition] = set()
-        """Partitions whose only replica lost its power: nothing is promised of their records any more."""
+        """Partitions whose only replica lost its power: their records are no longer guaranteed."""
         self._checked: dict[tuple[int, Topical], tuple[Partition, int]] = {}
         self._leaders: dict[tuple[Topical, int], int] = {}
         self._image = Image("")
@@ -100,13 +100,13 @@ class History:
         self.breaches.append(Breached(breach, what))
 
     def note(self, *event: object) -> None:
-        """Adds to the trace, which is the same for the same seed."""
+        """Adds a line to the trace, which is the same for the same seed."""
         self.trace.append((round(self._loop.time(), 6), *event))
 
     # Metadata
 
     def note_metadata(self, batch: MetadataBatch) -> None:
-        """The controller has committed records."""
+        """Records the metadata that the controller has committed."""
         for record in batch.records:
             self._image.apply(record)
         for topic in self._image.topics():
@@ -117,7 +117,7 @@ class History:
     # Clients
 
     def acked(self, partition: TopicPartition, base_offset: int, values: list[bytes], *, for_all: bool) -> None:
-        """A producer was told where its records are."""
+        """Records that a producer has got the offset of its records."""
         self.counts["acknowledged by all" if for_all else "acknowledged by one"] += 1
         for offset, value in enumerate(values, base_offset):
             before = self.acknowledged[partition].get(offset)
@@ -128,7 +128,7 @@ class History:
                 self.acknowledged[partition][offset] = Acknowledged(value, for_all)
 
     def saw(self, partition: TopicPartition, offset: int, value: bytes) -> None:
-        """A consumer read a record."""
+        """Records that a consumer has read a record."""
         self.counts["consumed"] += 1
         before = self.consumed[partition].setdefault(offset, value)
         if before != value:
@@ -137,19 +137,19 @@ class History:
     # Replicas
 
     def leads(self, node_id: int, partition: Partition) -> None:
-        """A broker leads a partition, as far as it knows."""
+        """Records that a broker believes that it leads a partition."""
         leader = self._leaders.setdefault((topical(partition), partition.leader_epoch), node_id)
         if leader != node_id:
             what = f"{partition.name}: {leader} and {node_id} in epoch {partition.leader_epoch}"
             self.breach(Breach.TWO_LEADERS, what)
 
     def forget_replicas(self, node_id: int) -> None:
-        """A broker has died: its high watermarks may be older when it comes back."""
+        """Forgets the high watermarks of a broker that has died: they may be lower when it comes back."""
         for key in [key for key in self._checked if key[0] == node_id]:
             del self._checked[key]
 
     def check(self, replicas: Mapping[int, Iterable[Partition]]) -> None:
-        """Looks at the replicas of brokers that live, by broker."""
+        """Checks the replicas of running brokers, by broker."""
         for node_id, partitions in replicas.items():
             for partition in partitions:
                 if partition.leads:
@@ -159,7 +159,7 @@ class History:
                     self.check_committed(node_id, partition)
 
     def check_committed(self, node_id: int, partition: Partition) -> None:
-        """A replica has moved its high watermark, or may have: everybody has the same below it."""
+        """Checks a replica whose high watermark may have moved: all replicas have the same records below it."""
         high_watermark, end = partition.high_watermark, partition.log_end_offset
         if partition.name in self.powerless:
             return
@@ -181,8 +181,8 @@ class History:
         self._checked[key] = partition, high_watermark
 
     def check_in_sync(self, node_id: int, partition: Partition, replicas: Mapping[int, Partition]) -> None:
-        """A leader has moved its high watermark: if it still leads, then each of `replicas`, by broker, that is in sync
-        for the controller has all below it."""
+        """Checks a leader that has moved its high watermark: if it still leads, each of `replicas` (by broker) that is
+        in sync according to the controller has all records below it."""
         registered = self._image.partition(partition.name)
         if registered is None or (registered.leader, registered.leader_epoch) != (node_id, partition.leader_epoch):
             return
@@ -197,7 +197,8 @@ class History:
                 self.breach(Breach.AHEAD, what)
 
     def check_held(self, node_id: int, partition: Partition) -> None:
-        """A leader's high watermark is where those end that are in sync, or whose broker may yet join them."""
+        """Checks that a leader's high watermark is the lowest end of the replicas that are in sync or may still
+        join."""
         role, image = partition.role, self._image
         if not isinstance(role, Leading) or len(role.isr.committed) < role.min_isr(
             partition.config.min_insync_replicas
@@ -216,7 +217,7 @@ class History:
     # At the end
 
     def check_end(self, replicas: Mapping[int, Iterable[Partition]]) -> None:
-        """Everybody is up, in sync, and has everything: nothing is missing."""
+        """Checks the end of a run: all replicas are in sync, equal, and complete."""
         self.check(replicas)
         logs: dict[TopicPartition, dict[int, Entry]] = {}
         bytes_of: dict[TopicPartition, tuple[int, dict[int, bytes]]] = {}

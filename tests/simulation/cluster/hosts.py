@@ -1,4 +1,4 @@
-"""The hosts of a cluster: three brokers, their controller, and what may befall them at once."""
+"""The hosts of a cluster: three brokers and their controller, and failures of several at once."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ R = TypeVar("R")
 
 
 class Hosts(Surroundings):
-    """All of them, and who may die."""
+    """All hosts, and the rule for which may die."""
 
     def __init__(self, loop: ClusterLoop, options: Mapping[str, str] = NO_OPTIONS) -> None:
         super().__init__(loop, options)
         self.controller = ControllerNode(self)
         self.brokers = {node_id: BrokerNode(self, self.controller, node_id) for node_id in NODES}
         self.unclean: dict[int, bool] = {}
-        """Brokers that have died and are not in sync again, each with whether it has lost its power."""
+        """Brokers that have died and are not in sync again, each with True if it has lost its power."""
 
     @property
     def replicas(self) -> dict[int, list[Partition]]:
-        """Those of all brokers that serve clients, by broker."""
+        """Returns the replicas of all brokers that serve clients, by broker."""
         return {
             node.node_id: [*node.server.broker.replicas]
             for node in self.brokers.values()
@@ -45,7 +45,7 @@ class Hosts(Surroundings):
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Each high watermark that moves is looked at, inside of this."""
+        """Checks each change of a high watermark during the block."""
         advance, take = Partition.advance, following.take_watermarks
 
         def advanced(partition: Partition, now_ms: int) -> None:
@@ -92,7 +92,7 @@ class Hosts(Surroundings):
         return [node for node in self.brokers.values() if node.is_alive]
 
     def is_back(self, node: BrokerNode) -> bool:
-        """Whether its process of now is in sync with everything."""
+        """True if all replicas of the broker's current process are in sync."""
         image, server = self.controller.image, node.server
         if server is None or not node.is_alive or node.disk.crash_at is not None:
             return False
@@ -103,9 +103,9 @@ class Hosts(Surroundings):
         return all(node.node_id in one.isr for one in partitions if node.node_id in one.replicas)
 
     def may_die(self, node: BrokerNode, *, power: bool) -> bool:
-        """Whether nothing may be lost by it. Who dies is taken for one that has lost records (KIP-966): of those that
-        min.insync.replicas has, all but one may be so at a time. If nobody loses power, the last known leader has all
-        that it had, and any number may die."""
+        """True if the broker's death can't lose committed records. A broker that dies counts as having lost records
+        (KIP-966): all replicas but one of min.insync.replicas may have done so at a time. If no machine loses its
+        power, the last known leader has all of its records, and any number of brokers may die."""
         for other in list(self.unclean):
             if self.is_back(self.brokers[other]):
                 del self.unclean[other]
@@ -122,7 +122,7 @@ class Hosts(Surroundings):
         node.kill(power=power)
 
     def _held_alone(self, node: BrokerNode) -> set[TopicPartition]:
-        """Returns the partitions of one replica that are there, or on their way from there or to there."""
+        """Returns the partitions with a single replica that is on the broker, or is moving to or from it."""
         return {
             TopicPartition(topic.name, index)
             for topic in self.controller.image.topics()
@@ -131,7 +131,7 @@ class Hosts(Surroundings):
         }
 
     async def ask_controller(self, request: object, response: type[R]) -> R | None:
-        """Returns the answer; None where there is none, such as while the controller is stopped."""
+        """Returns the controller's answer; None without an answer, for example while the controller is stopped."""
         answering = self.controller.process.spawn(self.controller.controller.submit(request, response))
         await asyncio.wait([answering], timeout=ANSWER_WITHIN_S)
         if not answering.done():

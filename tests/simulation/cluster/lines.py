@@ -1,4 +1,4 @@
-"""The lines that brokers log, as a simulation takes them."""
+"""Collects the log lines of brokers in a simulation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.simulation.cluster.surroundings import Surroundings
 
 @contextmanager
 def listened_to(world: Surroundings) -> Iterator[None]:
-    """Makes lines a part of the world's trace, and errors in them its faults, unless a dead process logs them."""
+    """Adds log lines to the world's trace, and errors in them to its faults, unless a dead process logs them."""
 
     def take(line: Line) -> None:
         if line.level == "debug":

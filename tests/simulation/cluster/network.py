@@ -1,7 +1,7 @@
-"""A network of hosts: streams that deliver in order and late, connections that are lost, links that are cut and heal.
+"""A network of hosts: streams deliver in order and late, connections are lost, links are cut and heal.
 
-What is on its way while a link is cut arrives when it heals, unless the connection was given up by then, so that
-requests of long ago come late. Loss is the loss of a connection, as TCP has it.
+Bytes that are on their way while a link is cut arrive after it has healed, unless the connection was abandoned, so old
+requests may arrive late. As with TCP, only whole connections are lost.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any
 from tests.simulation.cluster.processes import ClusterLoop, Process
 
 DELAY_S = 0.001
-"""The average time that bytes are on their way."""
+"""The average delay of bytes."""
 
 SLOW = 0.02
-"""The probability that something takes a hundred times as long."""
+"""The probability of a delay that is a hundred times as long."""
 
 INSTANT_S = 1e-9
-"""Between arrivals on a stream: timers of one time come in any order."""
+"""Time between arrivals on a stream, because timers of the same time run in any order."""
 
 
 class Stream(asyncio.Transport):
-    """One side of a connection."""
+    """One end of a connection."""
 
     def __init__(self, network: Network, process: Process, protocol: Any, peername: str) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Stream(asyncio.Transport):
         self._closing = False
         self._lost = False
         self._dice = Random(network.dice.getrandbits(32))
-        """Its own, as a broker that stops closes its connections in no order."""
+        """Its own random numbers, because a broker that stops closes its connections in no fixed order."""
         self._arrives_s = 0.0
         self._reading = True
         self._unread: list[Callable[[], None]] = []
@@ -86,8 +86,8 @@ class Stream(asyncio.Transport):
     # As the network sees it
 
     def begin(self, protocol: Any) -> Any:
-        """The process accepts the connection, which may be over already, and has what came meanwhile. Returns the
-        protocol."""
+        """Accepts the connection, which may be over already, and delivers the bytes that have arrived meanwhile.
+        Returns the protocol."""
         self.protocol = protocol
         protocol.connection_made(self)
         if self._lost:
@@ -97,7 +97,7 @@ class Stream(asyncio.Transport):
         return protocol
 
     def post(self, arrive: Callable[[], None]) -> None:
-        """Has something arrive at the other side, after all that was sent before."""
+        """Sends something to the other end, where it arrives after everything that was sent before."""
         loop, other = self._network.loop, self.other
         after_s = self._arrives_s + INSTANT_S
         self._arrives_s = max(after_s, loop.time() + self._network.delay_s(self._dice))
@@ -107,7 +107,7 @@ class Stream(asyncio.Transport):
         )
 
     def feed(self, data: bytes) -> None:
-        """Bytes arrive."""
+        """Delivers bytes."""
         if self._closing:
             return
         if self._unread or not self._reading or self.protocol is None:
@@ -129,7 +129,7 @@ class Stream(asyncio.Transport):
             protocol.buffer_updated(count)
 
     def lose(self) -> None:
-        """The connection is over."""
+        """Ends the connection."""
         self._closing = True
         if not self._lost and not self.process.is_dead:
             self._lost = True
@@ -142,55 +142,55 @@ class Stream(asyncio.Transport):
 
 
 class Network:
-    """Hosts, by name; a program listens on all ports of its host."""
+    """The hosts by name; a program listens on all ports of its host."""
 
     def __init__(self, loop: ClusterLoop, dice: Random) -> None:
         self.loop = loop
         self.dice = dice
         self.streams: dict[Stream, None] = {}
         self.is_calm = False
-        """True while nothing takes long."""
+        """True while nothing is slow."""
         self.slowness = 1
-        """How many times as long as usual everything is on its way."""
+        """Factor by which all delays are longer than usual."""
         self.loss = 0.05
         """The probability that a message of the controller is lost."""
         self.doubling = 0.05
-        """The probability that it comes twice."""
+        """The probability that a message of the controller arrives twice."""
         self.late_s = 0.7
-        """The average time after which a message comes once more."""
+        """The average time after which a message arrives a second time."""
         self._listeners: dict[str, tuple[Process, asyncio.Queue[Stream]]] = {}
-        """Who listens on a host, and the connections that it has not accepted yet."""
+        """The process that listens on each host, and the connections that it has not accepted yet."""
         self._cut: dict[tuple[str, str], list[Callable[[], None]]] = {}
-        """Directions that are cut, each with what waits to pass."""
+        """The directions that are cut, each with the waiting deliveries."""
 
     def is_lost(self) -> bool:
-        """True where a message of the controller is lost."""
+        """Draws whether a message of the controller is lost."""
         return not self.is_calm and self.dice.random() < self.loss
 
     def comes_twice(self) -> bool:
-        """True where it comes once more."""
+        """Draws whether a message of the controller arrives a second time."""
         return not self.is_calm and self.dice.random() < self.doubling
 
     def delay_s(self, dice: Random) -> float:
-        """Returns how long something is on its way."""
+        """Draws the delay of a message."""
         factor = 100 if not self.is_calm and dice.random() < SLOW else 1
         return factor * self.slowness * dice.expovariate(1 / DELAY_S)
 
     # Links
 
     def cut(self, one: str, other: str) -> None:
-        """Nothing passes from one host to the other."""
+        """Stops all traffic from one host to the other."""
         self._cut.setdefault((one, other), [])
 
     def heal(self) -> None:
-        """Everything passes again, what waited first."""
+        """Allows all traffic again; waiting messages come first."""
         waiting, self._cut = self._cut, {}
         for held in waiting.values():
             for arrive in held:
                 arrive()
 
     def pass_on(self, link: tuple[str, str], receiver: Process, arrive: Callable[[], None]) -> None:
-        """Delivers something, or holds it until the link heals."""
+        """Delivers something, or keeps it until the link heals."""
         held = self._cut.get(link)
         if held is not None:
             held.append(partial(self._deliver_soon, receiver, arrive))
@@ -205,7 +205,7 @@ class Network:
             arrive()
 
     async def passed(self, one: str, other: str) -> None:
-        """Returns once a message has come from one host to the other."""
+        """Returns once a message has travelled from one host to the other."""
         await asyncio.sleep(self.delay_s(self.dice))
         held = self._cut.get((one, other))
         if held is not None:
@@ -216,7 +216,7 @@ class Network:
     # Connections
 
     async def accept(self, process: Process) -> Stream:
-        """Returns the process's side of the next connection to its host, which comes once somebody calls this."""
+        """Returns the process's end of the next connection to its host, which is accepted only by this call."""
         listening = self._listeners.get(process.host)
         if listening is None or listening[0] is not process:
             listening = self._listeners[process.host] = process, asyncio.Queue()
@@ -227,13 +227,13 @@ class Network:
             raise
 
     def _refuse(self, arrived: asyncio.Queue[Stream]) -> None:
-        """Nobody accepts connections by a queue any more."""
+        """Refuses the waiting connections of a listener that has ended."""
         self._listeners = {host: one for host, one in self._listeners.items() if one[1] is not arrived}
         while not arrived.empty():
             arrived.get_nowait().close()
 
     async def connect(self, process: Process, factory: Callable[[], Any], host: str) -> tuple[Stream, Any]:
-        """Raises ConnectionRefusedError where nobody listens."""
+        """Opens a connection. Raises ConnectionRefusedError if no process listens."""
         await self.passed(process.host, host)
         await self.passed(host, process.host)
         server, arrived = self._listeners.get(host, (None, None))
@@ -248,13 +248,13 @@ class Network:
         return client_side, client_side.protocol
 
     def died(self, process: Process) -> None:
-        """The other sides of a process's connections hear of its end, when they do."""
+        """Ends a dead process's connections; the other ends notice it later."""
         for stream in [one for one in self.streams if one.process is process]:
             del self.streams[stream]
             stream.post(stream.other.lose)
 
     def lose_one(self) -> None:
-        """A connection is lost."""
+        """Loses one of the connections."""
         if self.streams:
             stream = self.dice.choice([*self.streams])
             self.loop.call_soon(stream.lose, context=stream.process.context)

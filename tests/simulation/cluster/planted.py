@@ -1,6 +1,6 @@
-"""The twenty acceptance tests of replication, by number: faults that others had, planted in the real code.
+"""The twenty acceptance tests of replication, by number: faults of other systems, planted in the real code.
 
-Each takes away what keeps the fault out; where two things do, both.
+Each removes the code that prevents the fault; if two parts prevent it, both.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from tests.simulation.cluster.world import REST_S, run_cluster
 TWO_DIRECTORIES: Mapping[str, str] = MappingProxyType({"log.dirs": ",".join(DIRECTORIES)})
 
 SOON_S = 10
-"""A cluster with a fault is not waited for as long as another."""
+"""A shorter time to wait for a cluster with a fault."""
 
 
 class World(Protocol):
-    """Runs a seed, and returns what was wrong."""
+    """Runs a seed, and returns the violated invariants."""
 
     def __call__(self, seed: int, /) -> Collection[object]: ...
 
 
 class ClusterCourse(NamedTuple):
-    """The world `cluster`, on its way to what a fault needs to do harm."""
+    """The world `cluster`, with a course towards the situation in which a fault does harm."""
 
     course: Course
     options: Mapping[str, str] = NO_OPTIONS
@@ -60,13 +60,13 @@ class ClusterCourse(NamedTuple):
         return run_cluster(seed, self.course, self.options, self.rest_s).breaches
 
     def without_fault(self, seed: int) -> Collection[object]:
-        """The same with all the time to come to rest."""
+        """Returns the same course with the full time to come to rest."""
         return self._replace(rest_s=REST_S)(seed)
 
 
 class Planted(NamedTuple):
-    """The number of an acceptance test, a fault, a world that finds it, and a seed at which it did; where the product
-    has changed since, so many others may pass until it does."""
+    """An acceptance test: its number, its fault, a world that detects the fault, and a seed at which it did. If the
+    product has changed since, up to this many other seeds may pass first."""
 
     number: int
     plant: Callable[[pytest.MonkeyPatch], None]

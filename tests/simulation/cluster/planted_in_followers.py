@@ -1,4 +1,4 @@
-"""Faults that others had in what followers, new leaders and elections do, planted in the real code."""
+"""Faults of other systems in followers, new leaders and elections, planted in the real code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from storage.log import Log
 
 
 def followers_cut_at_their_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    """1, KIP-101: a replica that is behind in what it knows to be committed forgets what is."""
+    """1, KIP-101: a replica with an old high watermark truncates its log there, and loses committed records."""
     follow = Fetcher.follow
 
     def cut(self: Any, key: Any, name: Any, replica: Any, epoch: int) -> Any:
@@ -33,7 +33,7 @@ def followers_cut_at_their_high_watermark(patch: pytest.MonkeyPatch) -> None:
 
 
 def followers_cut_at_the_leader_s_word_alone(patch: pytest.MonkeyPatch) -> None:
-    """2, KIP-279: where the epochs of two logs part further back, too little is cut."""
+    """2, KIP-279: if the epochs of two logs diverge further back, the follower truncates too little."""
 
     def leader_s_word(log: ReplicaLog, diverging: EpochEnd) -> int:
         return min(diverging.end_offset, log.log_end_offset)
@@ -42,12 +42,12 @@ def followers_cut_at_the_leader_s_word_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_epoch_begins_with_its_first_record(patch: pytest.MonkeyPatch) -> None:
-    """3, KAFKA-7415: a leader that has written nothing does not know that its epoch has begun."""
+    """3, KAFKA-7415: a leader that has written nothing doesn't know that its epoch has begun."""
     patch.setattr(Log, "assign_leader_epoch", lambda *_: None)
 
 
 def the_high_watermark_precedes_the_truncation(patch: pytest.MonkeyPatch) -> None:
-    """5, KAFKA-14704: a log that diverges takes over where the leader's is committed."""
+    """5, KAFKA-14704: a diverging log adopts the leader's high watermark before its truncation."""
     fetched = Fetcher._partition_fetched
 
     def early(self: Any, key: Any, data: Any, now_ms: int) -> Any:
@@ -60,7 +60,7 @@ def the_high_watermark_precedes_the_truncation(patch: pytest.MonkeyPatch) -> Non
 
 
 def an_empty_answer_forgets_the_last_epoch(patch: pytest.MonkeyPatch) -> None:
-    """7, KAFKA-15510: after one, a log is not compared with the leader's any more."""
+    """7, KAFKA-15510: after an empty answer, a log is no longer compared with the leader's."""
     empty: set[int] = set()
     fetched, fetch_partition = Fetcher._partition_fetched, fetcher._fetch_partition
 
@@ -81,12 +81,12 @@ def an_empty_answer_forgets_the_last_epoch(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_new_leader_tells_its_end_at_once(patch: pytest.MonkeyPatch) -> None:
-    """11, KIP-207: before it knows what is committed, its high watermark is an old one."""
+    """11, KIP-207: a new leader returns its high watermark before it knows which records are committed."""
     patch.setattr(Partition, "is_behind", False)
 
 
 def every_stop_counts_as_clean(patch: pytest.MonkeyPatch) -> None:
-    """16, KIP-966: who has lost its records with the power stays in sync, or eligible."""
+    """16, KIP-966: a replica that has lost records with the power stays in sync, or eligible."""
     gone = registration._last_incarnation_gone
     patch.setattr(
         registration,
@@ -96,7 +96,7 @@ def every_stop_counts_as_clean(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_fenced_replica_is_elected(patch: pytest.MonkeyPatch) -> None:
-    """16, KAFKA-19522: the last known leader leads again before it is back."""
+    """16, KAFKA-19522: the last known leader is elected again before it is back."""
     elect = change.elect
 
     def hasty(part: Any, isr: Any, elr: Any, replicas: Any, rules: Any) -> Any:

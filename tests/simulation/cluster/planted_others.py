@@ -1,4 +1,4 @@
-"""Faults that others had in what leaders, controllers and log directories do, planted in the real code."""
+"""Faults of other systems in leaders, controllers and log directories, planted in the real code."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ LATE_S = 0.3
 
 
 def nobody_is_fenced_by_its_epoch(patch: pytest.MonkeyPatch) -> None:
-    """4, KIP-320: who takes a follower for the leader is told that what was committed is out of range."""
+    """4, KIP-320: a client that takes a follower for the leader gets OFFSET_OUT_OF_RANGE for committed offsets."""
     check: Callable[[Any, int], None] = getattr(checks, "check_readable")  # noqa: B009 (imported there)
     patch.setattr(checks, "check_readable", lambda replica, _: check(replica, -1))
 
 
 def a_diverging_fetch_is_progress(patch: pytest.MonkeyPatch) -> None:
-    """6, KAFKA-13141: a leader takes a log that is none of its own for one that has what it has."""
+    """6, KAFKA-13141: a leader counts the fetch of a diverging log as progress of its follower."""
     check = checks.check
 
     def noted(request: Any, fetched: Any, replica: Any) -> None:
@@ -45,7 +45,7 @@ def a_diverging_fetch_is_progress(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_former_fetcher_goes_on(patch: pytest.MonkeyPatch) -> None:
-    """8, KAFKA-13266: the offset to go on with is taken while the former fetcher still appends."""
+    """8, KAFKA-13266: the fetch offset is read while the former fetcher still appends."""
     starts: dict[int, int] = {}
     follow, fetch_partition, replicated, corrected = (
         Fetcher.follow, fetcher._fetch_partition, Fetcher.replicated, Fetcher.corrected,
@@ -93,12 +93,12 @@ def the_former_fetcher_goes_on(patch: pytest.MonkeyPatch) -> None:
 
 
 def damaged_batches_are_taken(patch: pytest.MonkeyPatch) -> None:
-    """9, KAFKA-18723: a follower appends what it is given."""
+    """9, KAFKA-18723: a follower appends damaged batches."""
     patch.setattr(append, "check", lambda *_: None)
 
 
 def a_log_begins_anew_below_its_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    """10, KAFKA-9491: where all was cut, the high watermark stays where it was."""
+    """10, KAFKA-9491: the high watermark of a log that was truncated completely stays unchanged."""
     truncate_fully = LocalLog.truncate_fully
 
     def forgetful(self: Any, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
@@ -110,14 +110,14 @@ def a_log_begins_anew_below_its_high_watermark(patch: pytest.MonkeyPatch) -> Non
 
 
 def former_brokers_are_in_sync(patch: pytest.MonkeyPatch) -> None:
-    """13, KIP-841, KIP-903: who fetched before it lost its records joins as if it had them."""
+    """13, KIP-841, KIP-903: a broker that fetched before it lost its records joins the ISR as if it had them."""
     patch.setattr(Assignments, "_may_be_in_sync", lambda *_: True)
     patch.setattr(Assignments, "_broker_epoch", lambda *_: -1)
     patch.setattr(alter_partition, "_is_eligible", lambda *_: True)
 
 
 def former_brokers_are_heard(patch: pytest.MonkeyPatch) -> None:
-    """14, KIP-380: requests of a process count for the one that came after it."""
+    """14, KIP-380: requests of a process count for the process that replaced it."""
 
     def unchecked(image: Image, broker_id: int, _: int) -> BrokerRegistration:
         return image.brokers[broker_id]
@@ -127,7 +127,7 @@ def former_brokers_are_heard(patch: pytest.MonkeyPatch) -> None:
 
 
 def who_may_not_join_is_waited_for(patch: pytest.MonkeyPatch) -> None:
-    """15, KAFKA-15021: a replica that is fenced, and was caught up, holds the high watermark."""
+    """15, KAFKA-15021: a fenced replica that was caught up holds the high watermark back."""
     committed_offset = Leading.committed_offset
 
     def held(role: Leading, end: int, min_isr: int, rules: IsrRules, now_ms: int) -> int:
@@ -137,7 +137,8 @@ def who_may_not_join_is_waited_for(patch: pytest.MonkeyPatch) -> None:
 
 
 def who_has_not_all_stays_fenced(patch: pytest.MonkeyPatch) -> None:
-    """20, KAFKA-13959: a broker is unfenced once it has all of the metadata, not those of its registration."""
+    """20, KAFKA-13959: a broker is unfenced only when it has all metadata, instead of the metadata up to its
+    registration."""
     decide = heartbeat.broker_heartbeat
 
     def strict(image: Image, request: Any, configs: Any, _: int | None = None, **rest: bool) -> Any:
@@ -151,17 +152,17 @@ def anybody(_: Follower) -> bool:
 
 
 def a_former_topic_lives_on(patch: pytest.MonkeyPatch) -> None:
-    """17, KAFKA-14616: a log is taken for one of the topic that has its name now."""
+    """17, KAFKA-14616: a log of a deleted topic is taken for the log of the new topic with that name."""
     patch.setattr(Assignments, "_set_aside_former", lambda _: None)
 
 
 def who_was_reassigned_goes_on(patch: pytest.MonkeyPatch) -> None:
-    """18, KAFKA-13837: a broker that has no replica any more serves it, and keeps its log."""
+    """18, KAFKA-13837: a broker that no longer has a replica continues to serve it, and keeps its log."""
     patch.setattr(Assignments, "_remove", lambda *_: None)
 
 
 def a_moved_log_has_no_epochs(patch: pytest.MonkeyPatch) -> None:
-    """19, KAFKA-15608: the log in the other directory does not know the leader epochs of the one that it replaces."""
+    """19, KAFKA-15608: a log in another directory lacks the leader epochs of the log that it replaces."""
     swap_future = Logs.swap_future
 
     def forgetful(self: Any, name: Any, now_ms: int) -> Log:

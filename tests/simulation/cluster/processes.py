@@ -1,8 +1,8 @@
 """Processes on one virtual event loop: each has its tasks, timers and callbacks, and may die between any two of them.
 
-A callback belongs to the process in whose context it was scheduled. When a process dies, nothing that it has scheduled
-runs any more, and nobody cleans up after it, as after a kill -9. One that is stopped (SIGSTOP) does nothing until it
-goes on, and then all at once that was due meanwhile.
+A callback belongs to the process in whose context it was scheduled. When a process dies, none of its callbacks run any
+more, and nothing cleans up after it, as after a kill -9. A stopped process (SIGSTOP) does nothing until it continues;
+then everything that has become due runs at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 WORK_S = 0.002
-"""The average time that work of a thread takes."""
+"""The average duration of a thread's work."""
 
 
 class Process:
@@ -42,16 +42,17 @@ class Process:
         self.context = contextvars.copy_context()
         self.context.run(PROCESS.set, self)
         self._remains: list[object] = []
-        """The callbacks of a dead process: collected only after the simulation, as they might act when they go."""
+        """The callbacks of a dead process. They are freed only after the simulation, because their destructors could
+        have effects."""
         self.held: list[Handle] | None = None
-        """The handles that are due while the process is stopped, in their order; None while it runs."""
+        """The handles that are due while the process is stopped, in order; None while it runs."""
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Runs a coroutine as the process."""
+        """Runs a coroutine in the process."""
         return self._loop.create_task(work, context=self.context)
 
     def die(self) -> None:
-        """Ends at once."""
+        """Ends the process at once."""
         if self.is_dead:
             return
         self.is_dead = True
@@ -60,24 +61,24 @@ class Process:
         self._dies(self)
 
     def stop(self) -> None:
-        """Does nothing more until it goes on."""
+        """Stops the process until `go_on`."""
         if not self.is_dead and self.held is None:
             self.held = self._loop.hold(self)
 
     def go_on(self) -> None:
-        """All comes at once that was due meanwhile."""
+        """Runs at once everything that has become due meanwhile."""
         held, self.held = self.held, None
         if held is not None and not self.is_dead:
             self._loop.release(held)
 
     def bury(self, handle: Handle) -> None:
-        """Takes back what was scheduled for the process after its end."""
+        """Cancels what is scheduled for the process after its end."""
         self._remains.append((handle._callback, handle._args))  # type: ignore[attr-defined]
         handle.cancel()
 
     def _bury(self) -> None:
-        """Takes back what is scheduled; once more a turn later, as a callback that was just running may have left
-        something."""
+        """Cancels what is scheduled, and does so again a turn later, because a running callback may have scheduled
+        more."""
         held, self.held = self.held, None
         self._remains += [(handle._callback, handle._args) for handle in held or ()]  # type: ignore[attr-defined]
         if taken := self._loop.take_back(self):
@@ -89,17 +90,17 @@ PROCESS: contextvars.ContextVar[Process | None] = contextvars.ContextVar("proces
 
 
 def current() -> Process:
-    """Returns the process whose code runs."""
+    """Returns the process whose code is running."""
     process = PROCESS.get()
     assert process is not None, "this code belongs to no process"
     return process
 
 
 class Sockets(Protocol):
-    """The network, as far as a loop asks it."""
+    """The parts of the network that a loop uses."""
 
     async def accept(self, process: Process) -> Any:
-        """Returns the process's side of the next connection to its host."""
+        """Returns the process's end of the next connection to its host."""
 
     async def connect(self, process: Process, factory: Callable[[], Any], host: str) -> Any:
         """Returns a transport and its protocol. Raises OSError."""
@@ -109,7 +110,7 @@ class Sockets(Protocol):
 
 
 class ClusterLoop(VirtualLoop):
-    """Its sockets are the simulated network's, and its threads are callbacks that come a moment later."""
+    """An event loop with the simulated network's sockets. Its threads are callbacks that run a moment later."""
 
     network: Sockets
 
@@ -133,7 +134,7 @@ class ClusterLoop(VirtualLoop):
         return await self.network.connect(current(), factory, host)
 
     def run_in_executor(self, _: Any, work: Callable[..., Any], *arguments: Any) -> Any:  # type: ignore[override]
-        """A thread, as far as the loop sees it: what it does, it does at one moment."""
+        """Runs work like a thread, but at a single moment."""
         done = self.create_future()
 
         def do() -> None:
@@ -154,7 +155,8 @@ class ClusterLoop(VirtualLoop):
     def call_soon(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
     ) -> Handle:
-        """As a loop does, except that nothing is called for a process that is dead, such as by a future of another."""
+        """Works like a loop's call_soon, but calls nothing for a dead process, for example by another process's
+        future."""
         if self.is_closed():
             return self._nothing  # of a coroutine that the run has left behind, which is collected
         handle = super().call_soon(callback, *args, context=context)
@@ -174,7 +176,7 @@ class ClusterLoop(VirtualLoop):
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> TimerHandle:
-        """As a loop does, except that a process that is stopped has its timers when it goes on."""
+        """Works like a loop's call_at, but delays the timers of a stopped process until it continues."""
         if self.is_closed():
             return TimerHandle(when, callback, args, self, context)
         handle = super().call_at(when, callback, *args, context=context)
@@ -185,7 +187,7 @@ class ClusterLoop(VirtualLoop):
         return handle
 
     def hold(self, process: Process) -> list[Handle]:
-        """Takes all that a process has scheduled off the loop, and returns it."""
+        """Removes everything that a process has scheduled from the loop, and returns it."""
         ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
         held: list[Handle] = []
         for place, handle in enumerate(ready):  # the loop may be in the midst of them: none goes
@@ -203,7 +205,7 @@ class ClusterLoop(VirtualLoop):
         heapq.heapify(scheduled)
 
     def release(self, held: list[Handle]) -> None:
-        """Schedules again what was taken off."""
+        """Schedules again what `hold` has removed."""
         for handle in held:
             if isinstance(handle, TimerHandle):
                 heapq.heappush(self._scheduled, handle)  # type: ignore[attr-defined]
@@ -211,7 +213,7 @@ class ClusterLoop(VirtualLoop):
                 self._ready.append(handle)  # type: ignore[attr-defined]
 
     def take_back(self, process: Process) -> list[object]:
-        """Cancels all that a process has scheduled, and returns it."""
+        """Cancels everything that a process has scheduled, and returns it."""
         taken: list[object] = []
         handles: list[Handle] = [*self._ready, *self._scheduled]  # type: ignore[attr-defined]
         for handle in handles:
@@ -222,7 +224,7 @@ class ClusterLoop(VirtualLoop):
 
 
 def simulate(seed: int, main: Callable[[ClusterLoop], Coroutine[Any, Any, T]]) -> T:
-    """Runs a coroutine to its end in virtual time, with all randomness drawn from the seed."""
+    """Runs a coroutine to its end in virtual time, with all randomness from the seed."""
     dice = Random(seed)
     urandom, state = os.urandom, random.getstate()
     os.urandom = dice.randbytes
@@ -237,7 +239,7 @@ def simulate(seed: int, main: Callable[[ClusterLoop], Coroutine[Any, Any, T]]) -
 
 
 def _close(loop: ClusterLoop) -> None:
-    """Ends what is still there, without a word."""
+    """Ends all remaining tasks silently."""
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
         task.cancel()

@@ -1,4 +1,4 @@
-"""Members of a share group in the cluster: they fetch from leaders, accept, release, reject or forget records."""
+"""Members of a share group in the cluster: they fetch from leaders, and accept, release, reject or forget records."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ MAX_RECORDS = 20
 MAX_DELIVERIES = 10
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 FORGET = 0
-"""Not an acknowledgement: the lock runs out."""
+"""No acknowledgement: the acquisition lock expires."""
 CHOICES, WEIGHTS = (ACCEPT, RELEASE, REJECT, FORGET), (14, 3, 1, 2)
 
 
 class Delivery(NamedTuple):
-    """A record that a member got."""
+    """A record that a member has acquired."""
 
     offset: int
     delivery: int
 
 
 class ShareHistory:
-    """The deliveries of a group, and how they ended."""
+    """The deliveries of a group, and their outcomes."""
 
     def __init__(self) -> None:
         self.delivered: dict[TopicPartition, set[int]] = defaultdict(set)
         self.done: dict[TopicPartition, dict[int, float]] = defaultdict(dict)
-        """When the leader had taken that a record was accepted or rejected."""
+        """The time when the leader had confirmed that a record was accepted or rejected."""
 
 
 class ShareMember:
-    """One member; all of a group have the same `history`."""
+    """A member; all members of a group share a `history`."""
 
     def __init__(self, client: Client, group: str, topic: str, shared: ShareHistory) -> None:
         self.client = client
@@ -66,7 +66,7 @@ class ShareMember:
         self._sessions: dict[int, tuple[int, tuple[int, ...]]] = {}
         """The epoch of the next request and the partitions, by leader."""
         self._pending: dict[int, list[tuple[Delivery, int]]] = {}
-        """The acknowledgements that the next request brings, by partition."""
+        """The acknowledgements in the next request, by partition."""
 
     def start(self) -> None:
         self.client.process.spawn(self._live())

@@ -1,4 +1,4 @@
-"""The things that go wrong in a cluster, and those that mend it: each a method of its own."""
+"""The failures of a cluster, and their repairs: a method for each."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ALONE = "alone"
 
 
 class Strikes(Hosts):
-    """Strikes a cluster."""
+    """Causes failures in a cluster."""
 
     async def strike(self, kind: str = "") -> None:
-        """Something goes wrong, or is mended: what is named, or anything."""
+        """Causes or repairs the named failure, or a random one."""
         kind = kind or self.dice.choices(KINDS, WEIGHTS)[0]
         self.history.note("strike", kind)
         self.history.counts[kind] += 1
@@ -54,7 +54,7 @@ class Strikes(Hosts):
             node.start()
 
     async def _bounce(self) -> None:
-        """A process that dies is back before anybody has noticed."""
+        """Kills a process, and restarts it before any other process has noticed."""
         living = [node for node in self.living() if self.may_die(node, power=False)]
         if living:
             node = self.dice.choice(living)
@@ -62,7 +62,7 @@ class Strikes(Hosts):
             node.start()
 
     async def _replace_disk(self) -> None:
-        """A machine is lost, and another one comes in its place."""
+        """Replaces a machine by another one."""
         living = [node for node in self.living() if self.may_die(node, power=True)]
         if living:
             node = self.dice.choice(living)
@@ -70,7 +70,7 @@ class Strikes(Hosts):
             node.replace_disk()
 
     async def _kill_all(self) -> None:
-        """Each process dies, the controller's too; the machines stay."""
+        """Kills all processes, the controller too; the machines continue."""
         living = self.living()
         if all(self.may_die(node, power=False) for node in living):
             for node in living:
@@ -82,14 +82,14 @@ class Strikes(Hosts):
                     node.start()
 
     async def _pause(self) -> None:
-        """A process does nothing for a while, such as by SIGSTOP; longer than its session, or not."""
+        """Stops a process for a while, as SIGSTOP does, for less or more than its session timeout."""
         processes = [node.process for node in self.living() if node.process is not None]
         process = self.dice.choice([*processes, self.controller.process])
         process.stop()
         self.loop.call_later(self.dice.choice((0.5, 1.7, 4)), process.go_on)
 
     async def _move(self) -> None:
-        """A partition of one replica moves to another broker."""
+        """Moves a partition with one replica to another broker."""
         alone = self.controller.image.topic(ALONE)
         if alone is not None and alone.partitions:
             target = self.dice.choice([*self.brokers])
@@ -106,7 +106,7 @@ class Strikes(Hosts):
             self.loop.create_task(node.stop())
 
     async def _cut(self) -> None:
-        """One host is cut off from some others, in one direction or both."""
+        """Cuts a host off from some others, in one direction or both."""
         hosts = [HOST, *(node.host for node in self.brokers.values())]
         one = self.dice.choice([node.host for node in self.brokers.values()])
         is_alone = self.dice.random() < 0.5  # but for its clients
@@ -123,7 +123,7 @@ class Strikes(Hosts):
         self.network.lose_one()
 
     async def _elect(self) -> None:
-        """The preferred replicas are to lead again."""
+        """Elects the preferred replicas as leaders."""
         request = ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=1_000)
         await self.ask_controller(request, ElectLeadersResponse)
 

@@ -1,4 +1,4 @@
-"""The surroundings of all processes of a cluster: time, chance, the network, and the history of it all."""
+"""The environment of all processes of a cluster: time, random numbers, the network, and the history."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 class Surroundings:
-    """Shared by all hosts."""
+    """The environment that all hosts share."""
 
     def __init__(self, loop: ClusterLoop, options: Mapping[str, str]) -> None:
-        """`options` are of all brokers."""
+        """`options` apply to all brokers."""
         self.loop = loop
         self.dice = loop.dice
         self.options = options
@@ -30,22 +30,22 @@ class Surroundings:
 
     @property
     def is_calm(self) -> bool:
-        """True once nothing goes wrong any more."""
+        """True once no further failures are caused."""
         return self.network.is_calm
 
     def leader_of(self, name: TopicPartition) -> int:
-        """Returns who leads, as the controller has it; -1 for nobody."""
+        """Returns the leader according to the controller; -1 for none."""
         raise NotImplementedError
 
     def fault(self, error: BaseException | None) -> None:
-        """Notes a fault of ours: nothing that happens here brings one about."""
+        """Records a bug of the broker, because nothing that happens here may cause one."""
         if error is not None and not isinstance(error, Crash):
             frames = [*_frames(error)]
             where = f" ({frames[-1]})" if frames else ""
             self.history.breach(Breach.FAULT, f"{type(error).__name__}: {error}{where}")
 
     def failed(self, error: KafkaError) -> None:
-        """A part of a node has given up."""
+        """Records that a part of a node has failed."""
         self.fault(error)
 
     def _unhandled(self, _: Any, context: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Transactional clients of a cluster: each request goes to who coordinates, or leads, as far as they know."""
+"""Transactional clients of a cluster: each request goes to the coordinator or leader that they know of."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 TRANSACTION = 1
-"""The type of a transactional id in FindCoordinator."""
+"""The key type of transactional ids in FindCoordinator."""
 LOSS = 0.02
 MOVED = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 
 
 class RoutedConnection:
-    """`TransactionalClient`'s connection to a cluster, for one transactional id."""
+    """The connection of `TransactionalClient` to a cluster, for one transactional id."""
 
     def __init__(self, client: Client, name: str, loss: float = LOSS) -> None:
-        """`loss`: of answers that never come."""
+        """`loss` is the probability that an answer is lost."""
         self._client = client
         self._name = name
         self._loss = loss
         self._coordinator: int | None = None
 
     async def ask(self, request: object, version: int, response: type[R]) -> R:
-        """Raises Killed when there is no answer."""
+        """Returns the answer to a request. Raises Killed if there is no answer."""
         try:
             answer = await self._routed(request, version, response)
         except NoAnswer:
@@ -103,7 +103,7 @@ class RoutedConnection:
 
 
 def code_in(answer: object) -> int:
-    """Returns the error of a response of Produce or Fetch."""
+    """Returns the error in a response of Produce or Fetch."""
     if isinstance(answer, ProduceResponse):
         return answer.responses[0].partition_responses[0].error_code
     assert isinstance(answer, FetchResponse)
@@ -111,12 +111,12 @@ def code_in(answer: object) -> int:
 
 
 def client_of(world: ClusterWorld, host: str) -> Client:
-    """Returns a process of its own."""
+    """Returns a client with its own process."""
     return Client(world, {node.node_id: node.host for node in world.brokers.values()}, host)
 
 
 class ClusterProducer(SimulatedProducer):
-    """The same producer, of a cluster."""
+    """The simulated producer, for a cluster."""
 
     def __init__(self, world: ClusterWorld, history: History, host: str, name: str, *, v2: bool) -> None:
         super().__init__(world, history, name, v2=v2)
@@ -128,7 +128,7 @@ class ClusterProducer(SimulatedProducer):
 
 
 class ClusterConsumer(SimulatedConsumer):
-    """The same consumer, of a cluster."""
+    """The simulated consumer, for a cluster."""
 
     def __init__(
         self, world: ClusterWorld, history: History, name: str, *, committed: bool, loss: float = LOSS
@@ -141,7 +141,7 @@ class ClusterConsumer(SimulatedConsumer):
         return self.host.process.spawn(work)
 
     async def read_all(self) -> list[Seen]:
-        """Everything from the start of the partitions to their ends, where nothing happens any more."""
+        """Reads the partitions from start to end, after all activity has stopped."""
         reads: list[Seen] = []
         for partition in range(PARTITIONS):
             empty = 0

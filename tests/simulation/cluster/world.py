@@ -1,7 +1,7 @@
-"""Brokers, a controller, clients and a network, all from one seed: what goes wrong, and how it ends.
+"""Brokers, a controller, clients and a network from one seed: the failures, and the final checks.
 
-Everything that is the product's is real: whole brokers with their fetchers, coordinators and changes of in-sync
-replicas, and our controller. The network, the disks, time, and the clients are the world's.
+All parts of the product are real: whole brokers with their fetchers, coordinators and ISR changes, and our controller.
+The network, the disks, the time and the clients are simulated.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from tests.simulation.cluster.surroundings import NO_OPTIONS
 
 PARTITIONS = 2
 REST_S = 30
-"""How long the cluster may take to come to rest, once faults have ended."""
+"""Time within which the cluster must come to rest after the last failure."""
 
 
 class ClusterWorld(Strikes):
-    """One run."""
+    """One run of the world."""
 
     rest_s: float = REST_S
 
     # Its course
 
     async def run(self, course: Course) -> None:
-        """Raises nothing: `history.breaches` has what was wrong."""
+        """Runs the world without raising; `history.breaches` has the violated invariants."""
         self.controller.start()
         for node in self.brokers.values():
             node.start()
@@ -98,7 +98,7 @@ class ClusterWorld(Strikes):
     # The end
 
     async def _calm(self) -> None:
-        """No more goes wrong."""
+        """Stops causing failures."""
         self.network.is_calm = True
         self.network.heal()
         for node in self.brokers.values():
@@ -114,7 +114,7 @@ class ClusterWorld(Strikes):
                 node.start()
 
     async def _rests(self) -> bool:
-        """True once all replicas are in sync and have the same."""
+        """True once all replicas are in sync and equal."""
         deadline_s = self.loop.time() + self.rest_s
         while self.loop.time() < deadline_s:
             self._raise_the_dead()  # one may have been on its way to a stop
@@ -165,7 +165,7 @@ class ClusterWorld(Strikes):
 def run_cluster(
     seed: int, course: Course = by_chance, options: Mapping[str, str] = NO_OPTIONS, rest_s: float = REST_S
 ) -> History:
-    """Runs a cluster of this seed, and returns its history."""
+    """Runs a cluster with this seed, and returns its history."""
 
     async def main(loop: ClusterLoop) -> History:
         world = ClusterWorld(loop, options)

@@ -1,4 +1,4 @@
-"""Which batches may be appended, and how they are stored."""
+"""Tests which batches may be appended, and how they are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a log takes records that lie, and records that take long to look at."""
+"""Tests the append of records that are invalid, or take long to check."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_what_inflates_to_more_than_readers_take_is_refused(codec: Compression) 
 
 
 def test_the_page_has_the_limits_and_a_row_for_each_case() -> None:
-    """Its answers are held by the conformance tests."""
+    """The conformance tests check the answers of these cases."""
     text = PAGE.read_text()
     assert text.startswith(head(APACHE_KAFKA))
     for case in POISON:

@@ -1,4 +1,4 @@
-"""Which records a compacted log keeps, by Kafka's rules."""
+"""Tests which records a compacted log keeps, by Kafka's rules."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def log(tmp_path: Path) -> Log:
 
 
 def seal(log: Log) -> None:
-    """Let everything that was written be cleaned."""
+    """Rolls the log, so that everything written so far can be cleaned."""
     log.roll(NOW_MS)
 
 
@@ -173,7 +173,7 @@ def test_a_producers_last_batch_stays_as_a_header_for_its_sequence_number(log: L
 
 
 def reopened(log: Log) -> Log:
-    """As after a crash: everything is scanned, the producers are found in the records."""
+    """Opens the log again as after a crash: everything is scanned, and the producers are rebuilt from the records."""
     for snapshot in Path(log.directory).glob("*.snapshot"):
         snapshot.unlink()
     return open_log(Path(log.directory), log.config, clean=False)

@@ -1,4 +1,4 @@
-"""The map that compaction keeps keys in."""
+"""Tests the offset map of compaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Producer snapshots: their bytes, and which of them are kept and loaded."""
+"""Tests producer snapshots: their bytes, and which snapshots are kept and loaded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KAFKA_S = bytes.fromhex(
     "0000000000000fa0 0003 00000009 0000000000000063 00000004 0000018bcfe56800 ffffffff 000000000000005f"
     "0000000000000fa1 0000 ffffffff ffffffffffffffff 00000000 0000018bcfe56801 00000002 ffffffffffffffff"
 )
-"""As Apache Kafka 4.3.1 wrote it."""
+"""A snapshot as Apache Kafka 4.3.1 wrote it."""
 
 
 def data_batch(pid: int, sequence: int, *, attributes: int = 0, timestamp: int = 500) -> BatchHeader:

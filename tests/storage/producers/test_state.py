@@ -1,4 +1,5 @@
-"""The idempotent and transactional rules of a partition (Kafka's ProducerStateManagerTest has them)."""
+"""Tests the rules of a partition for idempotent and transactional producers, as Kafka's ProducerStateManagerTest
+does."""
 
 from __future__ import annotations
 
@@ -258,14 +259,15 @@ def test_idle_producers_are_forgotten_but_not_open_transactions(state: ProducerS
 
 
 class Model:
-    """The rules for one idempotent producer, as plainly as they can be said."""
+    """A simple model of the rules for one idempotent producer."""
 
     def __init__(self) -> None:
         self.epoch = -1
         self.written: list[tuple[int, int]] = []
 
     def answer(self, epoch: int, sequence: int, count: int) -> ErrorCode | int | None:
-        """None: append it. A number: it is the duplicate of that many batches ago. Otherwise the error."""
+        """Returns None if the batch must be appended; a number for a duplicate of the batch that many batches ago;
+        otherwise the error."""
         if epoch == self.epoch and (sequence, count) in self.written[-5:]:
             return self.written[::-1].index((sequence, count))
         if epoch < self.epoch:

@@ -1,4 +1,4 @@
-"""The first write of a transaction waits for its coordinator to vouch for it (KIP-890)."""
+"""Tests the verification of a transaction's first write by its coordinator (KIP-890)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_markers_need_no_verification(verified: ProducerState) -> None:
 def test_no_sequence_overtakes_the_lowest_that_waits(verified: ProducerState) -> None:
     guard = verified.start_verification(PID, 5, 0, supports_epoch_bump=False, now_ms=0)
     assert verified.start_verification(PID, 3, 0, supports_epoch_bump=False, now_ms=0) is guard
-    with pytest.raises(KafkaError, match="while 3 has yet to be written"):
+    with pytest.raises(KafkaError, match="but 3 is not written yet"):
         verified.check(batch(5, attributes=TRANSACTIONAL), Origin.CLIENT, guard=guard)
     assert verified.check(batch(3, attributes=TRANSACTIONAL), Origin.CLIENT, guard=guard) is None
 

@@ -1,5 +1,5 @@
-"""One file of a log damaged, after a clean stop or a crash, in every way that a seed draws: the broker starts, serves,
-appends and stops in order, and deletes no record that can still be read."""
+"""Tests a log with one damaged file, after a clean stop or a crash, with random damage: the broker starts, serves,
+appends and stops, and deletes no readable record."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tests.storage.managing import ID, place
 from tests.storage.writing import NOW_MS, batch, config, marker, read_all, values
 
 SEEDS = range(3)
-"""Draws for each kind of file, damage and stop."""
+"""The random draws for each kind of file, damage and stop."""
 
 MUCH_LATER_MS = NOW_MS + 10**9
-"""After every delay of a deletion."""
+"""A time after all delays of deletions."""
 
 FILES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
 
 AT_LENGTH, AT_EPOCH, AT_MAGIC = 8, 12, 16
-"""Offset, length, epoch and magic of a batch: of them, a batch can be read without offset and epoch."""
+"""Positions of length, epoch and magic in a batch. A batch stays readable if its offset and epoch are damaged."""
 
 Damage = Callable[[Path, Random], None]
 
@@ -54,7 +54,7 @@ def remove(file: Path, dice: Random) -> None:
 
 
 def fill(log: Log, dice: Random) -> None:
-    """Batches of two producers, transactions, and epochs; flushed up to somewhere."""
+    """Fills a log with batches of two producers, transactions and epochs; flushes a part of it."""
     sequences, epoch, in_transaction = [0, 0], 0, False
     flushed_after = dice.randrange(40)
     for n in range(30):
@@ -81,7 +81,7 @@ def fill(log: Log, dice: Random) -> None:
 
 
 class QuickDisk(OsDisk):
-    """Files of a machine whose power is never lost: a flush takes no time."""
+    """Files of a machine that never loses power: a flush takes no time."""
 
     def fsync(self, handle: int) -> None: ...
 
@@ -96,7 +96,7 @@ def start(directory: Path, topic_config: LogConfig) -> Logs:
 
 
 def made(directory: Path, topic_config: LogConfig, dice: Random, *, clean: bool) -> list[bytes]:
-    """Returns the batches of a log that was left behind in this directory."""
+    """Returns the batches of a log that a stopped broker left in this directory."""
     logs = start(directory, topic_config)
     log = logs.create(place(0), ID, topic_config, NOW_MS)
     fill(log, dice)
@@ -114,7 +114,7 @@ def made(directory: Path, topic_config: LogConfig, dice: Random, *, clean: bool)
 
 
 def readable(folder: Path, written: list[bytes]) -> set[bytes]:
-    """Returns which of the batches are in the files of the folder, wherever, whatever their offsets say."""
+    """Returns the batches that are in any file of the folder, whatever their offsets say."""
     contents = [file.read_bytes() for pattern in ("*.log", "*.kept") for file in folder.glob(pattern)]
     return {data for data in written if any(has(content, data) for content in contents)}
 

@@ -1,4 +1,4 @@
-"""Sealed segments that were damaged: they can be read up to the damage, and after it where the index leads there."""
+"""Tests damaged sealed segments: they can be read up to the damage, and after it if the index leads there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def log(tmp_path: Path) -> Log:
 
 
 def damage(log: Log, offset: int, at: int, layout: str, value: int) -> None:
-    """Overwrite a field of the batch at this offset."""
+    """Overwrites a field of the batch at this offset."""
     size = headers(log)[0].size_bytes
     path = Path(log.segments.first.path)
     content = bytearray(path.read_bytes())

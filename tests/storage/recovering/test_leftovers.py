@@ -1,4 +1,4 @@
-"""Files that a crash left in the middle of something."""
+"""Tests files that a crash left behind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SMALL = config(segment_bytes=300)
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A log of four segments, stopped cleanly."""
+    """Returns a log of four segments that was closed cleanly."""
     folder = tmp_path / "orders-0"
     log = open_log(folder, SMALL)
     for n in range(12):
@@ -70,7 +70,7 @@ def test_an_unfinished_cleaning_is_forgotten(directory: Path) -> None:
 
 
 def cleaned(directory: Path) -> None:
-    """The first three segments, cleaned into one that keeps every other record, up to the rename to .swap."""
+    """Cleans the first three segments into one that keeps every other record, up to the rename to .swap."""
     log = reopen(directory)
     swap = Segment.create(str(directory), 0, SMALL, disk=DISK, now_ms=NOW_MS, suffix=".swap")
     for header in headers(log):

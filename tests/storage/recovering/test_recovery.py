@@ -1,4 +1,5 @@
-"""Opening a log after a crash: what was written whole is there, what was not is cut, all else is as it was."""
+"""Tests opening a log after a crash: whole batches remain, incomplete batches are cut, and everything else is
+unchanged."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def last_file(directory: Path) -> Path:
 
 
 def state_of(log: Log) -> tuple[object, ...]:
-    """Everything about a log that a client can see, or that decides what it will see."""
+    """Returns everything about a log that a client can see, or that influences what it will see."""
     producers = {pid: (e.epoch, e.last_batch, e.txn_first_offset) for pid, e in log.producer_state.producers.items()}
     indexes = [(list(s.index), list(s.time_index), list(s.txn_index), s.max_timestamp) for s in log.segments]
     return log.log_start_offset, log.log_end_offset, headers(log), log.epochs.entries, producers, indexes

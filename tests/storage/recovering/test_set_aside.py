@@ -1,4 +1,4 @@
-"""Records behind a damaged batch or a gap: cut off, as they must be, and set aside, as they can be read."""
+"""Tests records after a damaged batch or a gap: they are cut from the log, and set aside if they can be read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JUMP = 1 << 24
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A log of a hundred batches in three segments, whose broker was killed."""
+    """Returns a log of a hundred batches in three segments, whose broker was killed."""
     folder = tmp_path / "orders-0"
     log = open_log(folder, config(segment_bytes=34 * 113))
     for value in VALUES:

@@ -1,4 +1,4 @@
-"""Taking records back: a follower's log goes the way of its leader's."""
+"""Tests truncation: a follower removes the records that its leader doesn't have."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_crash_in_the_middle_leaves_a_log_without_a_gap(tmp_path: Path, rename
 
 
 class Forgetful(Random):
-    """With the power goes all that was not flushed."""
+    """A disk that loses everything that was not flushed when the power fails."""
 
     def choice(self, seq: SupportsLenAndGetItem[T]) -> T:
         return seq[0]
@@ -187,8 +187,8 @@ class Forgetful(Random):
 
 
 def killed_at(call: int, call_of_start: int | None, offset: int, recovery_point: int) -> tuple[list[str], list[str]]:
-    """Returns the values after a truncation, and a start before it, that were killed at these calls; and those that
-    another one finds, before which the power went."""
+    """Returns the values of a log after a truncation and a start that were killed at these calls, and the values after
+    another start that follows a power loss."""
     disk, directory = FaultyDisk(Forgetful()), Path("/data/orders-0")
     disk.mkdir("/data")
     disk.fsync_dir("/")

@@ -1,4 +1,4 @@
-"""The offset index, and what all indexes share."""
+"""Tests the offset index, and the common parts of all indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking up offsets by timestamp."""
+"""Tests look-ups of offsets by timestamp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a log begins a new segment."""
+"""Tests when a log begins a new segment."""
 
 from __future__ import annotations
 

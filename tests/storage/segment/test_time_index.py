@@ -1,4 +1,4 @@
-"""The time index."""
+"""Tests the time index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index of aborted transactions (Kafka's TransactionIndexTest has the rules)."""
+"""Tests the index of aborted transactions, as Kafka's TransactionIndexTest does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a broker's replicas are, as it tells the controller."""
+"""Tests AssignReplicasToDirs: the directories of a broker's replicas."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_replica_in_a_directory_that_is_not_online_has_no_leader() -> None:
 
 
 def test_a_partition_whose_only_replica_is_in_a_new_directory_is_led_from_there() -> None:
-    """As when its disk was replaced: nothing else would ever elect a leader."""
+    """This happens after its disk was replaced: nothing else would ever elect a leader."""
     image = two_directories()
     image.features["eligible.leader.replicas.version"] = 1
     image.apply(

@@ -1,4 +1,4 @@
-"""The effects of a heartbeat on a broker: unfenced and elected, handing over, stopped, without a directory."""
+"""Tests the effects of a heartbeat: the broker is unfenced and elected, hands over, stops, or loses a directory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTHER_DIRECTORY = b"directory-two---"
 
 
 def beat(image: Image, **fields: Any) -> tuple[list[MetadataRecord], BrokerHeartbeatResponse]:
-    """Returns the answer to a heartbeat and its records, which it has applied."""
+    """Returns the answer to a heartbeat and its records, and applies them."""
     records, response, _ = broker_heartbeat(image, given.heartbeat(image, **fields), RULES)
     given.apply(image, records)
     return list(records), response
@@ -35,7 +35,7 @@ def change(image: Image, **fields: Any) -> BrokerRegistrationChangeRecord:
 
 
 def fenced(*records: MetadataRecord) -> Image:
-    """A broker that has just registered, after it was stopped in order."""
+    """Returns a broker that has just registered after a clean stop."""
     image = given.image(*records)
     for _ in ("hand over", "stop"):
         beat(image, want_shut_down=True)

@@ -1,4 +1,5 @@
-"""A broker registers, fenced, and its last incarnation is gone; a broker that is gone for good is forgotten."""
+"""Tests registrations: a broker registers fenced, and its last incarnation has ended; UnregisterBroker removes a
+broker."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from tests.coordinator.cluster.given import DIRECTORY, NODE, OPTIONS, RULES, TOP
 ORDERS = TopicPartition("orders", 0)
 NEW = b"another-inc-----"
 ONE_TEXT = "ZGlyZWN0b3J5LW9uZS0tLQ"
-"""DIRECTORY, as Kafka prints it."""
+"""DIRECTORY as text, as Kafka prints it."""
 
 
 def test_a_new_cluster_gets_its_features_in_a_transaction() -> None:
@@ -201,7 +202,7 @@ def test_a_directory_is_of_the_broker_that_registered_it_until_it_goes() -> None
 
 
 class Unwalked(dict[int, BrokerRegistration]):
-    """Brokers of which a registration looks at no more than its own."""
+    """A dict of brokers in which a registration may look up only its own broker."""
 
     def values(self) -> NoReturn:
         raise AssertionError("all brokers are walked")

@@ -1,4 +1,4 @@
-"""The features of a new cluster, as kafka-storage of Apache Kafka 4.3.1 gives them."""
+"""Compares the features of a new cluster with kafka-storage of Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UpdateFeatures: all or none, never below what the metadata needs."""
+"""Tests UpdateFeatures: all levels or none, and no level below what the metadata needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def level(name: str, at: int) -> FeatureLevelRecord:
 
 
 def older() -> Image:
-    """A cluster whose features are those of 4.0."""
+    """Returns a cluster with the features of 4.0."""
     image = given.image()
     image.features |= {"metadata.version": 25, "group.version": 0, "eligible.leader.replicas.version": 0}
     return image

@@ -1,4 +1,4 @@
-"""AlterConfigs and IncrementalAlterConfigs: a resource's changes happen all or none."""
+"""Tests AlterConfigs and IncrementalAlterConfigs: either all changes of a resource are made, or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlterPartition: the in-sync replicas that a leader may have, and the error that rejects each other request."""
+"""Tests AlterPartition: the in-sync replicas that a leader may have, and the error that rejects each other request."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def cluster(**state: object) -> Image:
 
 
 def proposal(isr: Sequence[int], **fields: object) -> PartitionData:
-    """Returns what the leader proposes, in the layout of version 3 and without broker epochs; `fields` replaces what it
-    says."""
+    """Returns the leader's proposal, in the layout of version 3 and without broker epochs; `fields` replaces its
+    fields."""
     proposed = PartitionData(
         partition_index=0,
         leader_epoch=LEADER_EPOCH,

@@ -1,4 +1,4 @@
-"""Changes of a partition, by the cases of Apache Kafka's PartitionChangeBuilderTest."""
+"""Tests changes of a partition, with the cases of Apache Kafka's PartitionChangeBuilderTest."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OFFLINE_WITH_ELR = partition([2, 1, 3], [], NO_LEADER, elr=(3,), last_known_elr=
 
 
 def rules(*up: int, **fields: object) -> ElectionRules:
-    """Rules under which these brokers are up."""
+    """Returns rules under which these brokers are active."""
     made = ElectionRules(is_acceptable=lambda broker_id: broker_id in up, metadata_version=LATEST, elr_enabled=True)
     return made._replace(**fields)  # type: ignore[arg-type]  # fields by their names
 

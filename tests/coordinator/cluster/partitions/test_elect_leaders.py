@@ -1,4 +1,4 @@
-"""ElectLeaders: preferred, and unclean."""
+"""Tests ElectLeaders: preferred and unclean elections."""
 
 from __future__ import annotations
 

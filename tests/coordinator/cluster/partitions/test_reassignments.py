@@ -1,4 +1,5 @@
-"""AlterPartitionReassignments and ListPartitionReassignments, on one node and on what is left of several."""
+"""Tests AlterPartitionReassignments and ListPartitionReassignments, on a single node and on the rest of a larger
+cluster."""
 
 from __future__ import annotations
 

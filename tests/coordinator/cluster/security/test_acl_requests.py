@@ -1,4 +1,4 @@
-"""CreateAcls, DeleteAcls and DescribeAcls."""
+"""Tests CreateAcls, DeleteAcls and DescribeAcls."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def create(image: Image, *creations: AclCreation) -> list[tuple[int, str | None]
 
 
 def delete(image: Image, *filters: dict[str, Any], version: int = NEWEST) -> list[tuple[int, str | None, int]]:
-    """Returns the error of each filter, and the number of entries that match it."""
+    """Returns the error of each filter, and the number of matching entries."""
     request = DeleteAclsRequest(filters=[DeleteAclsFilter(**{**ANY_FILTER, **wanted}) for wanted in filters])
     decided = delete_acls(image, request, version)
     given.apply(image, decided.records)
@@ -62,7 +62,7 @@ def delete(image: Image, *filters: dict[str, Any], version: int = NEWEST) -> lis
 
 
 def describe(image: Image, version: int = NEWEST, **wanted: Any) -> list[tuple[str, int, list[int]]]:
-    """Returns the patterns that match, with the operations of their entries."""
+    """Returns the matching patterns, with the operations of their entries."""
     answer = describe_acls(image, DescribeAclsRequest(**{**ANY_FILTER, **wanted}), version)
     return [
         (resource.resource_name, resource.pattern_type, [entry.operation for entry in resource.acls])

@@ -1,4 +1,4 @@
-"""Decisions by access control entries."""
+"""Tests decisions by access control entries."""
 
 from __future__ import annotations
 

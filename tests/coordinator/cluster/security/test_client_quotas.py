@@ -1,4 +1,4 @@
-"""AlterClientQuotas and DescribeClientQuotas."""
+"""Tests AlterClientQuotas and DescribeClientQuotas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXACT, DEFAULT, SPECIFIED = range(3)
 
 
 def entry(entity: Mapping[str, str | None], *ops: tuple[str, float | None]) -> EntryData:
-    """Quotas to set, or to remove where the value is None."""
+    """Returns quotas to set, or to remove if the value is None."""
     return EntryData(
         entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
         ops=[OpData(key=key, value=0.0 if value is None else value, remove=value is None) for key, value in ops],

@@ -1,4 +1,4 @@
-"""CreateDelegationToken, RenewDelegationToken, ExpireDelegationToken, and what becomes of tokens with time."""
+"""Tests CreateDelegationToken, RenewDelegationToken and ExpireDelegationToken, and the expiry of tokens."""
 
 from __future__ import annotations
 

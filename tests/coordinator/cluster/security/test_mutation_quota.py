@@ -1,4 +1,4 @@
-"""The quota of changes of the cluster: a bucket of tokens, and what one request takes out of it."""
+"""Tests the quota of changes to the cluster: a bucket of tokens, and the tokens that a request takes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def charge(of: MutationQuota, partitions: int) -> None:
 
 
 class Charged:
-    """Lets so many partitions through, and remembers them."""
+    """Lets this number of partitions through, and records them."""
 
     def __init__(self, room: int) -> None:
         self.room = room

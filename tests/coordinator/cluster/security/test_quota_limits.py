@@ -1,4 +1,4 @@
-"""The quota that holds for a client."""
+"""Tests the quota that applies to a client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ LEVELS: list[tuple[Entity, Scope]] = [
     ((("client-id", "c"),), Scope("", "c")),
     ((("client-id", None),), Scope("", "c")),
 ]
-"""The eight levels, the most specific first, and who shares the quota of a user `u` with a client id `c`."""
+"""The eight levels, the most specific first, and the clients that share the quota of a user `u` with a client id
+`c`."""
 
 
 @pytest.mark.parametrize("level", range(len(LEVELS)))

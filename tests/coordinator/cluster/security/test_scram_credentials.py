@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials and DescribeUserScramCredentials."""
+"""Tests AlterUserScramCredentials and DescribeUserScramCredentials."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def deletion(name: str = "alice", mechanism: int = SHA_256) -> ScramCredentialDe
 
 
 def alter(image: Image, *alterations: ScramCredentialDeletion | ScramCredentialUpsertion) -> dict[str, int]:
-    """Alters, and returns the code of each user."""
+    """Sends the alterations, and returns the code of each user."""
     request = AlterUserScramCredentialsRequest(
         deletions=[one for one in alterations if isinstance(one, ScramCredentialDeletion)],
         upsertions=[one for one in alterations if isinstance(one, ScramCredentialUpsertion)],

@@ -1,4 +1,4 @@
-"""Partitions by broker: as a look at all of them would find, whatever happens to them."""
+"""Compares partitions by broker with a search of all partitions, after any changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def seen(image: Image) -> list[object]:
 
 
 def scanned(image: Image) -> list[object]:
-    """Returns the same by a look at all partitions."""
+    """Returns the same by a search of all partitions."""
     partitions = [(topic.name, index, one) for topic in image.topics() for index, one in topic.partitions.items()]
     return [
         sorted((name, index) for name, index, one in partitions if one.leader == NO_LEADER),

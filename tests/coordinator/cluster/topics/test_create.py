@@ -1,4 +1,4 @@
-"""CreateTopics: the records of what is created, and the words for what is not."""
+"""Tests CreateTopics: the records of created topics, and the errors of rejected ones."""
 
 from __future__ import annotations
 

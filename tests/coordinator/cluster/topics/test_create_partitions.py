@@ -1,4 +1,4 @@
-"""CreatePartitions."""
+"""Tests CreatePartitions."""
 
 from __future__ import annotations
 

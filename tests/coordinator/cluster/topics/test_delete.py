@@ -1,4 +1,4 @@
-"""DeleteTopics, by name and by id."""
+"""Tests DeleteTopics, by name and by id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: page by page, in order."""
+"""Tests DescribeTopicPartitions: page by page, in order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def page(response: DescribeTopicPartitionsResponse) -> tuple[Page, tuple[str, in
 
 
 def described(*arguments: Any) -> DescribeTopicPartitionsResponse:
-    """Returns the response once nothing is left to do."""
+    """Returns the response once all work is done."""
     work = describe_topic_partitions(*arguments)
     while True:
         try:

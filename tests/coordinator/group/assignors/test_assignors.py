@@ -1,4 +1,5 @@
-"""The assignors: every partition to exactly one subscriber, evenly, and with as few moves as that allows."""
+"""Tests the assignors: each partition has exactly one subscriber as its owner, evenly, with as few moves as
+possible."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def partition_total(assignment: Assignment) -> int:
 def spec(
     subscriptions: Subscriptions, counts: Counts, before: Mapping[str, Assignment] | None = None, **static: str
 ) -> GroupSpec:
-    """A group whose members had `before`; `static` has instance ids by member id."""
+    """Returns a group whose members had the assignment `before`; `static` has instance ids by member id."""
     had = {member_id: (before or {}).get(member_id, {}) for member_id in subscriptions}
     owners: dict[Uuid, dict[int, str]] = {}
     for member_id, assignment in had.items():
@@ -48,7 +49,7 @@ def numbers(assigned: Mapping[str, Assignment], topic_id: Uuid = FOO) -> dict[st
 
 
 def check_valid(group: GroupSpec, assigned: Mapping[str, Assignment]) -> None:
-    """Each partition of each subscribed topic has exactly one owner, who subscribes to it."""
+    """Checks that each partition of each subscribed topic has exactly one owner, which subscribes to it."""
     owned = [
         (topic_id, index)
         for member_id, assignment in assigned.items()
@@ -69,7 +70,7 @@ some_topics = st.lists(st.sampled_from(TOPICS), min_size=1, max_size=4, unique=T
 
 @st.composite
 def lives(draw: st.DrawFn, *, alike: bool) -> list[tuple[Subscriptions, Counts]]:
-    """A group as it is at several times."""
+    """Returns a group at several times."""
     topics = draw(some_topics)
     life: list[tuple[Subscriptions, Counts]] = []
     for _ in range(draw(st.integers(1, 4))):
@@ -84,7 +85,7 @@ def lives(draw: st.DrawFn, *, alike: bool) -> list[tuple[Subscriptions, Counts]]
 
 
 def grown(counts: Counts, before: Counts) -> Counts:
-    """Topics never lose partitions."""
+    """Returns topics with more partitions, because topics never lose partitions."""
     return {topic_id: max(count, before.get(topic_id, 0)) for topic_id, count in counts.items()}
 
 

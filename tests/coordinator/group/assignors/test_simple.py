@@ -1,4 +1,4 @@
-"""SimpleAssignor: what it promises, as properties and as examples of Kafka's."""
+"""Tests SimpleAssignor: its properties, and examples from Kafka's tests."""
 
 from __future__ import annotations
 

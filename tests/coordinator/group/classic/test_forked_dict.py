@@ -1,4 +1,4 @@
-"""A forked dict reads as a changed copy would, and leaves the dict below as it is until it is merged."""
+"""Tests that a forked dict reads like a changed copy, and leaves the dict below unchanged until it is merged."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_key_that_is_gone_is_not_found() -> None:
 
 
 def calls(work: Callable[[], object]) -> int:
-    """The number of function calls that the work makes."""
+    """Returns the number of function calls that the work makes."""
     count = 0
 
     def count_call(frame: object, event: str, argument: object) -> None:

@@ -1,4 +1,4 @@
-"""Members of classic groups that repeat themselves, or fall silent: they harm nobody else."""
+"""Tests members of classic groups that repeat requests, or stop sending: other members aren't affected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classic groups, record by record: what is written when, and what is answered then."""
+"""Tests classic groups, record by record: the records of each step, and the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A shard of groups and clients of the classic protocol: requests in, exact records and answers out."""
+"""A shard of groups, and clients of the classic protocol: requests, and their exact records and answers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ class ClassicGroups(Groups):
         return self.ask(requests.leave_group, request, Client(5))
 
     def stable(self, count: int = 1, **fields: Any) -> list[str]:
-        """A group of so many members, stable in generation 1; their ids, the leader's first."""
+        """Creates a group with this number of members, stable in generation 1; returns their ids, the leader's
+        first."""
         joined = [self.join(client_id=f"client-{number}", **fields) for number in range(count)]
         self.advance(10_000)
         ids = [asked.answer.member_id for asked in joined]

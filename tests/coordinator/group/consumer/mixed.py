@@ -1,4 +1,4 @@
-"""Members of both protocols in one group, for tests: classic ones say what a test has them say."""
+"""Members of both protocols in one group, for tests. Classic members send what a test says."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class MixedGroups(Groups):
         return self.ask(requests.leave_group, request, Client(5, "classic", "/127.0.0.1")).answer
 
     def own(self, member_id: str, generation: int) -> Owned:
-        """The assignment that SyncGroup brings."""
+        """Returns the assignment in SyncGroup's answer."""
         answer = self.classic_sync(member_id, generation).answer
         partitions = read(ConsumerProtocolAssignment, answer.assignment).assigned_partitions
         return {topic.topic: topic.partitions for topic in partitions}
@@ -87,7 +87,7 @@ class MixedGroups(Groups):
         return group
 
     def new_classic_member(self) -> str:
-        """A member of a classic group that has all of topic foo, and is stable."""
+        """Creates a member of a stable classic group, which has all partitions of topic foo."""
         first = self.classic_join("").answer
         assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED
         self.classic_join(first.member_id)

@@ -1,4 +1,4 @@
-"""Consumers of either protocol in one group, driven by a seed: the group changes protocol as they come and go."""
+"""Consumers of both protocols in one group, driven by a seed: the group changes protocol as members come and go."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AGAIN = {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCod
 
 
 class ClassicConsumer:
-    """A client of the classic protocol that gives everything up before it joins again ("eager")."""
+    """A client of the classic protocol that gives up all partitions before it joins again ("eager")."""
 
     instance_id = None
 
@@ -50,14 +50,14 @@ class ClassicConsumer:
         """The request whose answer it waits for."""
         self.joined = False
         self.dealt = 0
-        """As leader of a classic group: how many partitions it knew of."""
+        """The number of partitions that it knew when it assigned them as leader of a classic group."""
 
     @property
     def partition_count(self) -> int:
         return sum(len(topic.partitions) for topic in self.simulation.groups.topics.by_name.values())
 
     def choose(self) -> None:
-        """Its subscription is what it was started with."""
+        """Keeps the subscription with which it was started."""
 
     @property
     def believes(self) -> bool:
@@ -122,7 +122,7 @@ class ClassicConsumer:
         self.ask(requests.sync_group, request, 5)
 
     def lead(self, joined: JoinGroupResponse) -> dict[str, bytes]:
-        """Deal the partitions out among those who subscribe."""
+        """Divides the partitions among the members that subscribe to them."""
         self.dealt = self.partition_count
         given: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in joined.members}
         readers = {
@@ -148,14 +148,14 @@ class ClassicConsumer:
             self.ask(requests.leave_group, LeaveGroupRequest(group_id=GROUP, members=members), 5)
 
     def cut_off(self) -> None:
-        """Its connection is gone, and what it waited for with it."""
+        """Loses its connection, and the answer that it waits for."""
         if self.asked is not None:
             self.asked = None
             self.joined = False
 
 
 class MixedSimulation(Simulation):
-    """As Simulation, with fixed subscriptions and topics, and rolls from one protocol to the other."""
+    """A Simulation with fixed subscriptions and topics, which rolls from one protocol to the other."""
 
     consumers: list[Any]
 
@@ -175,7 +175,7 @@ class MixedSimulation(Simulation):
             self.consumers.append(consumer)
 
     def roll(self) -> None:
-        """All clients of one protocol are replaced, one by one as the dice fall."""
+        """Replaces all clients of one protocol, one by one in random order."""
         classic = self.dice.random() < 0.5
         for consumer in [one for one in self.consumers if isinstance(one, ClassicConsumer) == classic]:
             consumer.leave(-1)
@@ -198,7 +198,7 @@ class MixedSimulation(Simulation):
     )  # fmt: skip
 
     def check_beliefs(self) -> None:
-        """Among those who are at the epoch that the coordinator knows, a partition is one's at most."""
+        """Checks that members at the epoch known to the coordinator own no partition together."""
         group = self.groups.shard.state.groups.get(GROUP)
         believed: dict[object, str] = {}
         for consumer in self.consumers:
@@ -219,7 +219,7 @@ class MixedSimulation(Simulation):
         return False
 
     def check_settled(self) -> None:
-        """Everything is read, each partition by one."""
+        """Checks that every partition is read by exactly one member."""
         group = self.groups.shard.state.groups.get(GROUP)
         if not self.consumers:
             assert group is None or group.is_empty

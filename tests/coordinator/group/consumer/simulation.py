@@ -1,5 +1,5 @@
-"""Consumers of one group on a virtual clock, driven by a seed: they join, stall, die, lie, lose answers and come back,
-while topics grow, come and go, and the broker is killed and loads the group again."""
+"""Consumers of one group on a virtual clock, driven by a seed: they join, stall, die, send wrong data, lose answers and
+come back, while topics grow, come and go, and the broker is killed and loads the group again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WAIT = {ErrorCode.UNRELEASED_INSTANCE_ID}
 
 
 class Consumer:
-    """One client: what it believes of itself."""
+    """A client, and its own view of its state."""
 
     def __init__(self, simulation: Simulation, member_id: str, instance_id: str | None) -> None:
         self.simulation = simulation
@@ -37,7 +37,7 @@ class Consumer:
         self.to_own: Owned | None = None
         """The last assignment, until the client has given up all partitions that are not in it."""
         self.full = True
-        """Whether to tell everything: after it joined, or when an answer was lost."""
+        """True if the next heartbeat must have all fields: after joining, or after a lost answer."""
         self.due_ms = simulation.groups.now_ms
         self.heard_ms = simulation.groups.now_ms
         self.stalled_until_ms = 0
@@ -51,7 +51,7 @@ class Consumer:
 
     @property
     def believes(self) -> bool:
-        """Whether it has reason to think that it still owns its partitions."""
+        """True if the client has reason to believe that it still owns its partitions."""
         return self.epoch > 0 and self.simulation.groups.now_ms < self.heard_ms + SESSION_MS
 
     def step(self) -> None:
@@ -101,14 +101,14 @@ class Consumer:
             self.owned = {one: partitions for one, partitions in retained.items() if partitions}
 
     def leave(self, epoch: int) -> None:
-        """It says good-bye, if it is a member; a refusal is as good."""
+        """Leaves the group, if it is a member; an error has the same effect."""
         if self.epoch > 0:
             with suppress(KafkaError):
                 self.simulation.groups.heartbeat(self.member_id, epoch, instance_id=self.instance_id)
 
 
 class Simulation:
-    """A group's life by one seed."""
+    """The life of a group, from one seed."""
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -136,7 +136,7 @@ class Simulation:
         self.check()
 
     def settle(self) -> None:
-        """Nothing happens any more but heartbeats, for as long as all deadlines together."""
+        """Sends only heartbeats, for as long as all deadlines together."""
         self.loss = 0.0
         for consumer in self.consumers:
             consumer.stalled_until_ms = 0
@@ -156,7 +156,7 @@ class Simulation:
             self.consumers.remove(consumer)
 
     def restart(self) -> None:
-        """A static member goes, and comes back under another member id."""
+        """Restarts a static member with another member id."""
         consumer = self.pick()
         if consumer is not None and consumer.instance_id is not None:
             consumer.leave(-2)
@@ -173,7 +173,7 @@ class Simulation:
             consumer.stalled_until_ms = self.groups.now_ms + self.dice.choice([10_000, 40_000, 60_000])
 
     def lie(self) -> None:
-        """A member claims an epoch, or partitions, that it does not have."""
+        """Sends an epoch or partitions that the member doesn't have."""
         consumer = self.pick()
         if consumer is not None and consumer.epoch > 0:
             consumer.epoch += self.dice.choice([-1, 1, 5])
@@ -228,7 +228,7 @@ class Simulation:
         return epochs, dict(group.members), dict(group.targets), group.owners, dict(group.resolved), counts
 
     def check(self) -> None:
-        """A partition is at most one member's, as the coordinator sees it and as the members do."""
+        """Checks that each partition has at most one owner, according to the coordinator and to the members."""
         held: dict[tuple[Uuid, int], str] = {}
         for member in self.members.values():
             for part in (member.assigned, member.pending_revocation):
@@ -239,7 +239,7 @@ class Simulation:
         self.check_beliefs()
 
     def check_beliefs(self) -> None:
-        """Members that the coordinator knows, and that have heard of it lately, own no partition together."""
+        """Checks that members that the coordinator knows, and that had a recent answer, own no partition together."""
         believed: dict[tuple[Uuid, int], str] = {}
         for consumer in self.consumers:
             if consumer.believes and consumer.member_id in self.members:
@@ -249,7 +249,7 @@ class Simulation:
                         assert other == consumer.member_id, f"{other} and {consumer.member_id} own {index}"
 
     def check_settled(self) -> None:
-        """Every member has converged: all partitions of what someone subscribes to are owned, by subscribers."""
+        """Checks that every member has converged: all partitions of subscribed topics are owned by subscribers."""
         group = self.groups.shard.state.groups.get(GROUP)
         if not self.consumers:
             assert group is None or group.is_empty

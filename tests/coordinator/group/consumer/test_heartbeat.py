@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: exact records and answers, step by step through rebalances."""
+"""Tests ConsumerGroupHeartbeat: exact records and answers, step by step through rebalances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of consumer groups on their own: reconciliation, commits, counts, hashes, records of older versions."""
+"""Tests the parts of consumer groups: reconciliation, commits, counts, hashes, records of older versions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ FOO, BAR = (number.to_bytes(16, "big") for number in (1, 2))
 
 
 def step(target: dict[Uuid, set[int]], **fields: object) -> Step:
-    """A step to epoch 11, of a member that subscribes to both topics and owns what nobody else does."""
+    """Returns a step to epoch 11, of a member that subscribes to both topics and owns partitions that no other member
+    owns."""
     assignment = {topic_id: frozenset(partitions) for topic_id, partitions in target.items()}
     return Step(
         **{  # type: ignore[arg-type]
@@ -122,7 +123,8 @@ def test_a_member_of_an_unknown_state_starts_over() -> None:
 
 @pytest.fixture
 def group() -> ConsumerGroup:
-    """Member a at epoch 10 has partition 1 of topic foo since epoch 8; classic member c is at the same epoch."""
+    """Returns a group in which member a, at epoch 10, has partition 1 of topic foo since epoch 8, and classic member c
+    is at the same epoch."""
     group = ConsumerGroup("g")
     group.put(STABLE._replace(pending_revocation={FOO: {7: 5}}))
     group.put(Member("c", member_epoch=10, classic=ClassicMemberMetadata(session_timeout_ms=1, supported_protocols=[])))

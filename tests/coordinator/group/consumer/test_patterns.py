@@ -1,4 +1,4 @@
-"""Subscriptions by pattern: matched off the loop, refreshed, counted, refused where they are no pattern."""
+"""Tests subscriptions by pattern: matched off the event loop, refreshed, counted, and rejected if they are invalid."""
 
 from __future__ import annotations
 

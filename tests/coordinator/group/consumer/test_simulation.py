@@ -1,4 +1,5 @@
-"""Seeded lives of consumer groups: a partition has one owner at most, and every member converges. A seed replays."""
+"""Runs consumer groups from seeds: a partition has at most one owner, and every member converges. A seed replays a
+run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Static members: they leave for a while, come back under another member id, and nobody takes their place meanwhile."""
+"""Tests static members: they leave for a while, and come back with another member id; no other member takes their place
+meanwhile."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ def groups() -> Groups:
 
 @pytest.fixture
 def foo(groups: Groups) -> Uuid:
-    """A topic of two partitions, of which static member "a" has one and "b" the other."""
+    """Returns a group with a topic of two partitions, one of which static member "a" has, the other "b"."""
     foo = groups.create_topic("foo", 2)
     groups.join("a", ["foo"], instance_id="one")
     groups.advance(SOON_MS)

@@ -1,4 +1,5 @@
-"""Groups that change protocol while they run: upgrades, mixed groups, downgrades, and when they are not allowed."""
+"""Tests groups that change protocol while they run: upgrades, mixed groups, downgrades, and when these are not
+allowed."""
 
 from __future__ import annotations
 
@@ -175,7 +176,7 @@ def test_the_last_consumer_that_leaves_makes_the_group_classic_again(groups: Mix
 def test_a_member_whose_other_strategies_have_no_metadata_takes_part_in_a_classic_group_again(
     groups: MixedGroups, foo: Uuid
 ) -> None:
-    """Only those of its first strategy are read when it joins."""
+    """When the member joins, only the metadata of its first strategy is read."""
     old = groups.new_classic_member()
     groups.join("b", ["foo"])
     for protocol in groups.group.members[old].classic_protocols:

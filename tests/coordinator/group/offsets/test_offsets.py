@@ -1,4 +1,4 @@
-"""The table of offsets: committed, pending, of topics made anew, and loaded from a compacted log."""
+"""Tests the table of offsets: committed, pending, of recreated topics, and loaded from a compacted log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Share groups: heartbeats, epochs, state for their partitions, sessions, administration, record by record."""
+"""Tests share groups: heartbeats, epochs, state of their partitions, sessions and administration, record by record."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ShareGroups(Groups):
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of the records that were written, with a - for tombstones."""
+        """Returns the kinds of the written records, with a - for tombstones."""
         return [
             ("-" if record.value is None else "")
             + type(record.key).__name__.removeprefix("ShareGroup").removesuffix("Key")
@@ -56,7 +56,7 @@ class ShareGroups(Groups):
         return error.value.code
 
     def enter(self, member: str, *topics: str) -> HeartbeatResult:
-        """Joins, has its state made if that is asked for, and comes back when an assignment may be made."""
+        """Joins; initializes the member's state if requested, and sends a heartbeat when an assignment may be made."""
         heard = self.beat(member, 0, *topics)
         initialize = heard.initialize
         if initialize is not None:
