@@ -22,21 +22,22 @@ NOT_RUN = "not run"
 TITLES = {
     "failed": "## Failed",
     PASSED: "## Passed only alone\n\nThese failed once among the other tests of their class, and passed alone.",
-    NOT_POINTABLE: "## Not pointable",
+    NOT_POINTABLE: "## Not applicable",
 }
 HEAD = """# Conformance
 
-Suites that others wrote, on clusters of Odradek's processes, and on clusters of Apache Kafka under the same harness.
-`make conformance` runs them and writes the results; this page is generated from these.
+This page has the results of test suites that other projects wrote, on clusters of Odradek's processes, and on clusters
+of Apache Kafka under the same harness. `make conformance` runs them and writes the results; this page is generated from
+the results.
 
 Apache Kafka's own JUnit suites come from Maven Central, unchanged. Two classes of their runtime, which start brokers
 inside the JVM, are replaced by classes that start `odradek` (`tests/interop/suites/apache`).
-*Not pointable* are tests that can't be run on the processes of any broker: they use Java objects inside the broker, or
-configure Java classes that the broker loads. A test that fails runs once more, alone; the second outcome counts.
+*Not applicable* are tests that can't run against the processes of any broker: they use Java objects inside the broker,
+or configure Java classes that the broker loads. A test that fails runs once more, alone; the second outcome counts.
 `tests/interop/suites/apache/expected.toml` lists the tests that don't pass: a run fails if any other test fails, or if
 one of these passes.
 
-| suite | broker | classes | passed | failed | skipped | not pointable | time | commit |
+| suite | broker | classes | passed | failed | skipped | not applicable | time | commit |
 |---|---|--:|--:|--:|--:|--:|--:|---|
 """
 
@@ -56,7 +57,7 @@ def load() -> list[dict[str, Any]]:
 
 
 def others(result: dict[str, Any], name: str) -> dict[str, JUnitTest]:
-    """Returns the tests of a class that did not pass at once, with the reasons of expected.toml."""
+    """Returns the tests of a class that did not pass at the first attempt, with their reasons in expected.toml."""
     entries = outcomes.expected() if result["broker"] == "odradek" else []
     raw = result["classes"][name]["others"]
     found = {test: JUnitTest(other.get("again", other["outcome"]), other["reason"]) for test, other in raw.items()}
@@ -76,7 +77,7 @@ def row(result: dict[str, Any]) -> str:
 
 
 def not_passed(results: list[dict[str, Any]]) -> Iterator[Other]:
-    """Yields the tests that did not pass at once with Odradek."""
+    """Yields the tests that did not pass at the first attempt with Odradek."""
     control = {result["suite"]: result for result in results if result["broker"] == "apache"}
     for result in results:
         if result["broker"] == "odradek":

@@ -1,4 +1,4 @@
-"""The lines that Odradek logs, as a test reads them."""
+"""Collects the lines that Odradek logs, for tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def errors(lines: Iterable[Line]) -> list[Line]:
 
 @contextmanager
 def log_lines(take: Callable[[Line], object]) -> Iterator[None]:
-    """Gives lines to a function instead of writing them."""
+    """Passes log lines to a function instead of writing them."""
 
     def taken(_: object, level: str, fields: MutableMapping[str, Any]) -> NoReturn:
         rest = {name: value for name, value in fields.items() if name not in ("event", "logger")}

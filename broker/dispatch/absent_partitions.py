@@ -1,4 +1,4 @@
-"""The answers to partitions that don't exist, which a broker gives to requests about the offsets of a group, beside its
+"""Answers for partitions that don't exist, which a broker gives to requests about the offsets of a group, beside its
 coordinator's answers to the others."""
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ A = TypeVar("A", OffsetCommitResponseTopic, TxnOffsetCommitResponseTopic, Offset
 
 
 def take_absent(call: Call[Q], topics: list[T], answer: type[A], *, by_id: bool = False) -> tuple[list[T], list[A]]:
-    """Returns the topics with the partitions that exist, and with the names and ids that they have; and the answers to
-    the others."""
+    """Returns the topics with their existing partitions, names and ids, and the answers for the other partitions."""
     existing: list[T] = []
     absent: list[A] = []
     for topic in topics:
@@ -56,9 +55,9 @@ def topic_of(call: Call[Q], topic: T, *, by_id: bool) -> Topic | None:
 
 
 def merged(absent: Iterable[A], answered: list[A]) -> list[A]:
-    """Returns absent partitions first, and a topic that is in both lists once; the coordinator's answer unchanged if no
-    partition is absent. Source: the builders of OffsetCommitResponse, TxnOffsetCommitResponse and
-    OffsetDeleteResponse."""
+    """Merges two lists of answers. Returns the answers for absent partitions first, and a topic that is in both lists
+    once; the coordinator's answer unchanged if no partition is absent. Source: the builders of OffsetCommitResponse,
+    TxnOffsetCommitResponse and OffsetDeleteResponse."""
     topics: dict[Hashable, A] = {}
     for topic in absent:
         add(topics, topic)

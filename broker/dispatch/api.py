@@ -17,11 +17,11 @@ Handle: TypeAlias = Callable[[Any], Coroutine[Any, Any, Any]]
 """(Call[request]) → response."""
 
 Here: TypeAlias = Callable[[Any, Handle], Coroutine[Any, Any, Any]]
-"""(call, handle) → the response: `handle` answers what is left."""
+"""(call, handle) → the response: `handle` answers the part that this function does not answer."""
 
 
 def before(step: Here | None, handle: Handle) -> Handle:
-    """Returns a handler that calls `step`, if there is one, with the handler of the rest."""
+    """Returns a handler that calls `step` with `handle`; `handle` itself if there is no step."""
     return handle if step is None else lambda call: step(call, handle)
 
 
@@ -90,7 +90,7 @@ class Api:
     """Returns the response, in version 0, to a request in a version that is not served; without it such a request
     closes the connection."""
     translate: Callable[[KafkaError, int], KafkaError] | None = None
-    """(error, version) → the error that the client gets for a coordinator's."""
+    """(error, version) → the error that the client gets instead of a coordinator's error."""
     explains: bool = False
     """True if a rejection always has a message, even if the message only repeats the code."""
     reject: Callable[[Any, KafkaError], object] | None = None

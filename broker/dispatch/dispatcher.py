@@ -58,7 +58,7 @@ WITHOUT_ANSWER: Final = 0
 """The acks of a Produce without an answer: a failure closes the connection."""
 
 MIN_LONG_TEXT_BYTES: Final = 32768 // 3
-"""Smallest request that may have a text whose bytes, after Java's decoding, an int16 can't count."""
+"""Minimum size of a request with a text that may become too long for an int16 length by Java's decoding."""
 
 LARGE_REQUEST_BYTES: Final = 4 * 1024
 """A larger request may have enough entries to be answered in parts: a thousand, of four bytes each."""

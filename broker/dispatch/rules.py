@@ -147,7 +147,7 @@ def each(
 
 
 def unless(requirement: Requirement, rule: AuthorizationRule) -> AuthorizationRule:
-    """Returns the rule that applies another one unless the client may do an operation on the cluster."""
+    """Returns the rule that applies another rule unless the client may do an operation on the cluster."""
 
     async def answer(call: Call[Q], handle: Handle) -> object:
         may = call.may(requirement, quiet=True)
@@ -164,7 +164,7 @@ def own(function: Callable[[Any, Handle], Coroutine[Any, Any, Any]], *requiremen
 
 
 def in_order(first: AuthorizationRule, *others: AuthorizationRule) -> AuthorizationRule:
-    """Returns the rule that applies several: each to the entries that the rules before it have left."""
+    """Returns the rule that applies several rules in order: each to the entries that the previous rules have left."""
     if not others:
         return first
     rest = in_order(*others)
@@ -204,7 +204,7 @@ def of_transaction(request: OfTransaction) -> str:
 async def split(
     call: Call[Q], requirement: Requirement, entries: Sequence[T], name_of: Callable[[T], str | None]
 ) -> tuple[list[T], list[T]]:
-    """Returns the entries that the client is authorized for, and those that it is not."""
+    """Returns the entries for which the client is authorized, and the other entries."""
 
     def is_denied(entry: T) -> bool:
         name = name_of(entry)

@@ -118,7 +118,8 @@ def verified(is_part: bool) -> ErrorCode:
 async def as_named(
     call: Call[AddPartitionsToTxnRequest], topics: Sequence[AddPartitionsToTxnTopic], code: ErrorCode
 ) -> list[AddPartitionsToTxnTopicResult]:
-    """Returns the coordinator's answer for topics and their partitions as the request names them, even if twice."""
+    """Returns the coordinator's answer with topics and partitions as the request names them. A partition that is named
+    twice is answered twice."""
     turns = call.turns()
 
     def result(index: int) -> AddPartitionsToTxnPartitionResult:
@@ -153,8 +154,8 @@ async def by_topic(
     names: Sequence[TopicPartition],
     code_of: Callable[[TopicPartition], ErrorCode],
 ) -> list[AddPartitionsToTxnTopicResult]:
-    """Returns an answer of the partitions' own, in the order in which topics and partitions were first named; a topic
-    without partitions is left out."""
+    """Returns an answer with a code for each partition, in the order in which topics and partitions were first named; a
+    topic without partitions is left out."""
     topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
 
     def add(name: TopicPartition) -> None:

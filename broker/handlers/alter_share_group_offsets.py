@@ -47,7 +47,7 @@ async def alter_share_group_offsets(call: Call[AlterShareGroupOffsetsRequest]) -
 def answer(
     call: Call[AlterShareGroupOffsetsRequest], errors: Mapping[tuple[str, int], KafkaError]
 ) -> AlterShareGroupOffsetsResponse:
-    """Returns each topic once, with its partitions as they are named, even if twice."""
+    """Returns the answer. Each topic is in it once, and a partition that is named twice is in it twice."""
     topics: dict[str, AlterShareGroupOffsetsResponseTopic] = {}
     for requested in call.request.topics:
         name = requested.topic_name

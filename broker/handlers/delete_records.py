@@ -87,7 +87,7 @@ def delete(
 
 
 async def wait_for_followers(partition: Partition, result: DeleteRecordsPartitionResult, timeout_ms: int) -> None:
-    """Waits for the live followers of a partition, whose least log start offset is the answer."""
+    """Waits for the live followers of a partition, whose lowest log start offset is the answer."""
     try:
         await deleted_everywhere(partition, result.low_watermark, timeout_ms)
     except KafkaError as error:

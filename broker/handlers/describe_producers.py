@@ -52,7 +52,7 @@ async def describe_topic(
 def repeated(
     call: Call[DescribeProducersRequest], by_index: Mapping[int, PartitionResponse], index: int
 ) -> PartitionResponse:
-    """Returns the answer for a partition. One that is named again has the same answer, which the response has again."""
+    """Returns the answer for a partition. A partition that is named again has the same answer again."""
     answer = by_index[index]
     call.count(len(answer.active_producers))
     return answer

@@ -1,7 +1,7 @@
 """DescribeShareGroupOffsets (90): describes the start offsets of groups' share partitions (KIP-932).
 
 v1 adds the lag: the records whose delivery is not complete (KIP-1226). A group without a list of topics stands for all
-that have state.
+topics that have state.
 """
 
 from __future__ import annotations

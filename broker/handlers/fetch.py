@@ -128,7 +128,7 @@ def key_of(topic: FetchTopic | ForgottenTopic, version: int) -> bytes:
 def parsed_in_place(
     broker: Broker, context: Context, frame: memoryview, front: bytes, position: int
 ) -> ParsedFetch | None:
-    """Returns the request whose body is at `position`; None for an unusual one."""
+    """Returns the request whose body is at `position`; None for an unusual request."""
     return wire.parse(broker.fetches, context, frame, front, position)
 
 

@@ -1,6 +1,6 @@
 """JoinGroup (11): a member joins a classic group, or its next rebalance.
 
-v1 adds the rebalance timeout (KIP-62), v2 the throttle time, v4 has new members join again with the id that they are
+v1 adds the rebalance timeout (KIP-62), v2 the throttle time, v4 makes new members join again with the id that they are
 assigned (KIP-394), v5 adds static members (KIP-345), v6 is flexible, v7 adds the protocol's type (KIP-559), v8 takes a
 reason (KIP-800), v9 lets a leader skip the assignment (KIP-814). The answer comes when all have joined.
 """

@@ -91,8 +91,8 @@ async def find(call: Call[ListOffsetsRequest], topic: str, requested: ListOffset
 
 
 def asked_replica(call: Call[ListOffsetsRequest], topic: str, index: int, leader_epoch: int = NO_EPOCH) -> Partition:
-    """Returns the replica on this broker, which leads unless a debugging tool asks. Raises as `Replicas.leader`
-    does."""
+    """Returns the replica on this broker, which leads unless a debugging tool asks. Raises the errors of
+    `Replicas.leader`."""
     replicas = call.broker.replicas
     if call.request.replica_id != DEBUGGER:
         return replicas.leader(topic, index, leader_epoch)

@@ -31,7 +31,7 @@ ZOOKEEPER_VERSION: Final = 0
 
 
 async def offset_commit(call: Call[OffsetCommitRequest]) -> OffsetCommitResponse:
-    """Answers partitions that don't exist, and has the group's shard answer the rest."""
+    """Answers partitions that don't exist, and gets the answer for the rest from the group's shard."""
     request = call.request
     by_id = call.version >= FIRST_TOPIC_ID_VERSION
     request.topics, absent = take_absent(call, request.topics, OffsetCommitResponseTopic, by_id=by_id)

@@ -17,7 +17,7 @@ from protocol.messages.offset_delete import (
 
 
 async def offset_delete(call: Call[OffsetDeleteRequest]) -> OffsetDeleteResponse:
-    """Answers partitions that don't exist, and has the group's shard answer the rest."""
+    """Answers partitions that don't exist, and gets the answer for the rest from the group's shard."""
     request = call.request
     request.topics, absent = take_absent(call, request.topics, OffsetDeleteResponseTopic)
     check_group_id(request.group_id)

@@ -134,7 +134,7 @@ def with_ids(
 def failed_group(
     call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup, code: ErrorCode
 ) -> OffsetFetchResponseGroup:
-    """Returns a group's own error, or that of each partition when a version has no place for it."""
+    """Returns a group with an error: its own error or, in a version without that field, the error of each partition."""
     if call.version >= FIRST_NULL_FOR_ALL_VERSION:
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=code)
     topics = [failed(topic, code) for topic in group.topics or ()]

@@ -199,7 +199,7 @@ async def begin_fetch(
     partitions: list[PartitionId] = []
     errors: dict[PartitionId, PartitionAnswer] = {}
     shared: dict[str, PartitionAnswer] = {}
-    """Answers by their error: each is one object, however many partitions have it."""
+    """Answers by their error. Partitions with the same error share one object."""
     turns = call.turns()
     for some in batches(checked):
         await turns.next()

@@ -35,7 +35,7 @@ FIRST_TOPIC_ID_VERSION = since(TxnOffsetCommitRequestTopic, "topic_id")
 
 
 async def txn_offset_commit(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetCommitResponse:
-    """Answers partitions that don't exist, and has the group's shard answer the rest."""
+    """Answers partitions that don't exist, and gets the answer for the rest from the group's shard."""
     request = call.request
     by_id = call.version >= FIRST_TOPIC_ID_VERSION
     request.topics, absent = take_absent(call, request.topics, TxnOffsetCommitResponseTopic, by_id=by_id)

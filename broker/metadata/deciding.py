@@ -45,7 +45,7 @@ class LongDecisions:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Waits for the long decisions that came before. The next is made in the block."""
+        """Waits until earlier long decisions are made. The block can then make one decision."""
         async with self._turn:
             await self.over()
             yield

@@ -125,7 +125,7 @@ class LocalController:
         self._long_decisions.stop()
 
     def _renounce(self, error: KafkaError) -> None:
-        """Decides on nothing more, because later records may never be committed."""
+        """Makes no more decisions, because later records may never be committed."""
         self._machine.is_stopped = True
         self._engine.unload(KEY)
         self.changed()

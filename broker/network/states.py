@@ -38,7 +38,7 @@ class Phase(Enum):
 
     NEW = "new"
     WAITING = "waiting for a place"
-    """It is beyond a limit of connections: nothing is answered until it has its place."""
+    """It exceeds a limit of connections: nothing is answered until it is admitted."""
     OPEN = "open"
     LINGERING = "lingering"
     """Its client is rejected, and has a moment to read the last answer; what it sends is ignored."""

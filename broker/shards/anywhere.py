@@ -44,10 +44,10 @@ def nothing(request: object) -> Hashable:
 
 
 class Packing(NamedTuple, Generic[Q, M, A]):
-    """The messages that requests of one kind travel in."""
+    """Packs requests of one kind into messages, and unpacks the answers."""
 
     purpose: str
-    """The kind's connections, by the end of their client id."""
+    """The connections for this kind: the end of their client id."""
     pack: Callable[[Sequence[Q]], object]
     """Returns the message with these requests."""
     response: type[M]

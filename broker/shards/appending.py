@@ -19,7 +19,7 @@ else:  # with the first leader elsewhere
     produce = lazy("protocol.messages.produce")
 
 PURPOSE: Final = "dead-letters"
-"""Connections of their own, because a batch may take long to commit."""
+"""The purpose of these connections, which are separate because a batch may take long to commit."""
 
 ALL: Final = -1
 

@@ -124,8 +124,8 @@ class MarkerTask:
         return codes, waiting
 
     def _begin_one(self, name: TopicPartition, marker: Marker) -> Awaitable[None] | None:
-        """Appends or sends a marker. Returns what ends once it is committed; None if it is already. Both raise
-        KafkaError."""
+        """Appends or sends a marker. Returns an awaitable that ends once the marker is committed; None if it is
+        committed already. The call and the awaitable raise KafkaError."""
         leader_id = self._environment.leader_elsewhere(name)
         if leader_id is None:
             return self._writer.begin(name, marker)
@@ -192,5 +192,5 @@ class MarkerTask:
         return written
 
     def _is_over(self, name: TopicPartition, code: ErrorCode) -> bool:
-        """True if the transaction has ended in the partition without the marker, or the partition is deleted."""
+        """True if the transaction has ended in the partition without the marker, or the partition was deleted."""
         return code in OVER or self._environment.image.partition(name) is None

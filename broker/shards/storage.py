@@ -21,7 +21,8 @@ from protocol.types import Buffer
 from storage.producers.entry import Origin
 
 ADAPTIVE_LINGER: Final = -1
-"""Gathers as long as requests are ready: to the end of the event loop's turn."""
+"""The linger time that adapts to the load: records are gathered until the end of the event loop's turn, while other
+requests are ready."""
 
 Committed = Callable[[KafkaError | None], None]
 
@@ -34,7 +35,8 @@ class Sized(Protocol):
 
     @property
     def at_once(self) -> bool:
-        """True if the record must not be gathered: the log may reject it, as it does a fenced producer's."""
+        """True if the record must not be gathered with others, because the log may reject it, as it rejects a fenced
+        producer's record."""
         ...
 
 

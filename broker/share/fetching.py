@@ -26,7 +26,8 @@ from protocol.errors import KafkaError
 from protocol.types import Buffer
 
 UNWATCHED_AT_ONCE: Final = 5_000
-"""Share partitions that a fetch no longer waits for: each takes a microsecond."""
+"""Number of share partitions from which a fetch removes its waiter in one turn of the event loop. Each takes a
+microsecond."""
 
 LOOKAHEAD_RECORDS: Final = 100
 """Records that are scanned beyond those requested, because records may be held back by their delivery time or key."""
@@ -202,7 +203,7 @@ class ShareFetching:
 
     async def wait(self, *, comes_last: bool) -> None:
         """Waits until there are enough records, or the time is over. With `comes_last`, fetches that wait already go
-        first: otherwise members that acknowledge records would also get all the next ones."""
+        first: otherwise members that acknowledge records would also get all the next records."""
         clock = self._groups.environment.clock
         deadline = Deadline(clock, self._limits.max_wait_ms)
         if comes_last:

@@ -112,7 +112,7 @@ class ShareGroups:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
 
     def error_of(self, named: PartitionId) -> KafkaError | None:
-        """Returns the error of a partition that this broker doesn't lead; None if it leads it."""
+        """Returns the error of a partition that this broker doesn't lead; None for a partition that it leads."""
         try:
             self.partition(named)
         except KafkaError as error:

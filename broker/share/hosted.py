@@ -1,7 +1,7 @@
 """Hosted: a share partition on this broker, with its log, its dead letters and the fetches that wait.
 
-The machine decides, and the engine has its records written. Everything runs in the event loop, and a fetch reads and
-acquires in one turn, so no fetch lock is needed.
+The machine decides, and the engine writes its records through this module. Everything runs in the event loop, and a
+fetch reads and acquires in one turn, so no fetch lock is needed.
 
 Source: SharePartition's I/O (KIP-932).
 """
@@ -140,8 +140,8 @@ class Hosted:
         return partition.high_watermark
 
     def stop(self) -> None:
-        """Fences the share partition: waiting fetches try again, and load it again. Has no effect if it is fenced: the
-        engine may have its successor."""
+        """Fences the share partition: waiting fetches try again, and load it again. Has no effect on a share partition
+        that is already fenced, because the engine may already run its successor."""
         if self._is_stopped:
             return
         self._is_stopped = True
@@ -207,8 +207,7 @@ class Hosted:
 
     def _offer(self) -> None:
         """Wakes one waiting fetch after the other while more records can be acquired. If records are held back, wakes
-        all at once, because each fetch may get others.
-        """
+        all at once, because each fetch may be able to acquire different records."""
         if self.machine.holdback is None:
             self.queue.offer()
         else:

@@ -118,7 +118,7 @@ class StateOperation(ABC, Generic[A]):
 
 
 class StateChange(StateOperation[None]):
-    """An operation that is answered by the fact that it is done."""
+    """An operation whose answer has no data: it only confirms that the change is stored."""
 
     __slots__ = ()
 

@@ -84,7 +84,8 @@ class Engine(Generic[R]):
         self._timer: Alarm | None = None
         self._alarm_ms = 0
         self._due: list[tuple[int, int, Hashable, LoadedMachine[R]]] = []
-        """Heap of the machines with a deadline, by its time and a serial number; stale if the machine has another."""
+        """Heap of the machines with a deadline, ordered by deadline and a serial number. An entry is stale if the
+        machine has another deadline by now."""
         self._serial = 0
 
     async def load(
@@ -133,8 +134,9 @@ class Engine(Generic[R]):
         when_committed: WhenCommitted,
         end_offset: int,
     ) -> None:
-        """Runs a machine that already has the state of its log, up to `end_offset`. It decides on records that are not
-        committed yet; if a write fails, it is restored, and the others' requests stay."""
+        """Runs a machine that already has the state of its log, up to `end_offset`. Its decisions may build on records
+        that are not committed yet. If a write fails, only the state is restored: requests that wait for earlier records
+        continue to wait."""
         loaded = self._machines[key] = LoadedMachine(machine, append, when_committed, self._as_answer)
         loaded.restore = machine.restore
         loaded.status = Status.ACTIVE
@@ -151,15 +153,15 @@ class Engine(Generic[R]):
             loaded.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
 
     def status(self, key: Hashable) -> Status | None:
-        """Returns the machine's status; None if it isn't here."""
+        """Returns the machine's status; None if the engine doesn't have the machine."""
         loaded = self._machines.get(key)
         return None if loaded is None else loaded.status
 
     def submit(self, key: Hashable, decision: Decision[A, R]) -> asyncio.Future[A]:
         """Decides and writes. Returns the answer's future, which is done if there is nothing to wait for.
 
-        Raises KafkaError, unless the future has it: the decision's own, the append's, or COORDINATOR_LOAD_IN_PROGRESS
-        and NOT_COORDINATOR if no active machine has the key.
+        Raises the KafkaError of the decision or of the append, unless the future raises it. Raises
+        COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR if no active machine has the key.
         """
         loaded = self._serving(key)
         ticket: Ticket[A] = Ticket()
@@ -321,7 +323,7 @@ class Engine(Generic[R]):
         self._set_timer()
 
     def expire(self, key: Hashable) -> None:
-        """Expires what is due of a machine, also if an expiry has failed a moment ago."""
+        """Expires a machine's deadlines that are due, even if an expiry has just failed."""
         loaded = self._machines.get(key)
         if loaded is not None:
             loaded.not_before_ms = 0
@@ -335,7 +337,8 @@ class Engine(Generic[R]):
         return left
 
     def _expire(self, key: Hashable, loaded: LoadedMachine[R], now_ms: int) -> int:
-        """Decides on one deadline. Returns the number of deadlines and records that were handled, 0 if that failed."""
+        """Decides on one deadline. Returns the number of deadlines and records that were handled, or 0 after a
+        failure."""
         try:
             result = loaded.machine.expire(now_ms)
         except Exception as fault:

@@ -1,4 +1,4 @@
-"""Errors of machines and their storage with a meaning beyond their code."""
+"""Errors of machines and of their storage that the engine handles in their own way."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ class Rejection(KafkaError):
 
 
 class HalfWritten(KafkaError):
-    """An unexpected failure of a storage: it may have some of the records."""
+    """An unexpected failure of a storage, which may have written some of the records."""
 
 
 class Undecided(Exception):
-    """A decision must be made again, with more knowledge or in another place; it is neither a rejection nor a bug."""
+    """An error of a decision that must be made again, with more knowledge or in another place. It is neither a
+    rejection nor a bug."""

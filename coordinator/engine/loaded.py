@@ -43,7 +43,7 @@ Append: TypeAlias = Callable[[Sequence[R], int], int]
 """(records, now_ms) → the offset after the records: appends all of them or none. Raises KafkaError."""
 
 WhenCommitted: TypeAlias = Callable[[int, Callable[[KafkaError | None], None]], None]
-"""As `Storage.when_committed`."""
+"""The type of `Storage.when_committed`."""
 
 
 FAILED: Final = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the coordinator failed over a request")
@@ -80,7 +80,7 @@ class LoadedMachine(Generic[R]):
         self.as_answer = as_answer
         self.outcome = outcome
         self.restore: Callable[[], None] | None = None
-        """Of a `Restorable` machine."""
+        """The method of a `Restorable` machine; None for any other machine."""
         self.status = Status.LOADING
         self.appended_to = self.committed_to = 0
         self.waiting: dict[object, asyncio.Future[object]] = {}

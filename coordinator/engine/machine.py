@@ -46,10 +46,12 @@ class Machine(Protocol[R]):
 
 
 class Restorable(Machine[R], Protocol[R]):
-    """A machine whose records are applied before they are appended, so that its log never has one that can't be."""
+    """A machine whose records are applied before they are appended, so that its log never contains a record that can't
+    be applied."""
 
     def restore(self) -> None:
-        """Makes the state the committed state, with the records that are still in the log: a write has failed."""
+        """Replaces the state by the committed state and the records that are still in the log, because a write has
+        failed."""
         ...
 
 

@@ -21,7 +21,7 @@ def turns_that_end_by_count(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def logged() -> Iterator[list[Line]]:
-    """The lines that are logged in this process."""
+    """Yields the lines that are logged in this process."""
     lines: list[Line] = []
     with log_lines(lines.append):
         yield lines

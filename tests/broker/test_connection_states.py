@@ -1,4 +1,4 @@
-"""The phases of a connection and the reasons for which it pauses, without an event loop."""
+"""Tests the phases of a connection and its pause reasons, without an event loop."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class ExtremeBroker(InProcess):
         self.counter = count()
 
     def read(self, line: Line) -> None:
-        """Takes a line of the log."""
+        """Stores a line of the log."""
         if errors([line]):
             self.hear(line.event, line.fields)
 

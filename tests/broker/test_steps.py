@@ -12,7 +12,7 @@ from tests.clock import ManualClock
 
 
 class Pieces:
-    """Work whose pieces take a millisecond each, by their clock."""
+    """Work whose steps take a millisecond each, by their own clock."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()

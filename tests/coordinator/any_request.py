@@ -80,7 +80,7 @@ class Hostile(Protocol):
 
     requested: str
     accepted: set[str]
-    """The decisions that were not refused, as `decisions` names them."""
+    """The decisions that were accepted, by their names in `decisions`."""
 
     def step(self) -> None: ...
 
@@ -95,7 +95,7 @@ def answered_or_refused(hostile: Hostile, seed: int, steps: int) -> None:
 
 
 def each_accepted(make: Callable[[int], Hostile], names: Iterable[str], seeds: int, steps: int) -> None:
-    """Asserts that these decisions, each made twice, are all accepted from some client."""
+    """Asserts that each of these decisions was accepted at least once; every decision is made twice."""
     never = all_names = frozenset(names)
     for seed in range(seeds):
         hostile = make(seed)

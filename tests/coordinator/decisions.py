@@ -1,4 +1,4 @@
-"""The decisions of the machines, as the sources have them: a test of all decisions notices a new one."""
+"""Lists the decisions of the machines in the sources, so that a test of all decisions finds a new one."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Stopwatch:
         self.wait_s = max(self.wait_s, time.process_time() - self._turn_began_s)
 
     def _turn(self) -> None:
-        """Ends a turn of the loop, and begins the next: the loop never waits, except for threads."""
+        """Ends a turn of the loop, and begins the next. The loop is always busy, except when it waits for threads."""
         now_s = time.process_time()
         self.wait_s, self._turn_began_s = max(self.wait_s, now_s - self._turn_began_s), now_s
         self._next_turn = asyncio.get_running_loop().call_soon(self._turn)

@@ -26,7 +26,7 @@ _run = asyncio.events.Handle._run
 
 
 class Collections:
-    """Measures the collections of garbage, which any callback may begin."""
+    """Measures garbage collections, which may begin in any callback."""
 
     def __init__(self) -> None:
         self.took_s = self._began_s = 0.0

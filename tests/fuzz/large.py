@@ -1,4 +1,4 @@
-"""Requests with many entries: of every API, or a request in which one list is repeated."""
+"""Generates requests with many entries, of every API: one list of a request is repeated."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.fuzz.mutations import places
 
 FEWEST, MOST = 20_000, 200_000
 MOST_BYTES: Final = 16 << 20
-"""Most bytes of a grown request: a larger one is refused unread, unless it is a Produce."""
+"""Maximum size of a generated request: the broker rejects a larger request unread, unless it is a Produce."""
 
 LONGEST_CALLBACK_S: Final = 0.2
 """Processor time for which a callback may hold the event loop."""
 
 KEPT: Final = 24
-"""Frames that are sent again: to build one takes longer than to refuse it."""
+"""Number of frames that are sent repeatedly: building a frame takes longer than rejecting it."""
 
 
 def many_entries(rng: random.Random) -> int:
@@ -30,7 +30,7 @@ def many_entries(rng: random.Random) -> int:
 
 
 class LargeFrames:
-    """Requests of any API and version, as a client sends them, but for one list."""
+    """Requests of any API and version as clients send them, except that one list is long."""
 
     def __init__(self) -> None:
         self._requests: list[Many] = [
@@ -42,7 +42,7 @@ class LargeFrames:
         self._kept: list[bytes] = []
 
     def draw(self, rng: random.Random) -> bytes:
-        """Returns a frame with its size before it."""
+        """Returns a frame, with its size in front."""
         if len(self._kept) == KEPT and rng.random() < 0.9:
             return rng.choice(self._kept)
         many = rng.choice(self._requests)
@@ -52,7 +52,7 @@ class LargeFrames:
 
 
 def grow(request: Any, version: int, rng: random.Random, size_bytes: int) -> bool:
-    """Repeats the entries of one list until there are many, the same or with names and numbers of their own; False for
+    """Repeats the entries of one list until there are many, unchanged or with new names and numbers. Returns False for
     a request without a list. `size_bytes` is the size of its frame."""
     lists = [
         (owner, field) for owner, field in places(request, version) if field.kind.items and getattr(owner, field.name)

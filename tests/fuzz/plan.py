@@ -72,7 +72,7 @@ class Plan:
     """Makes the visits of a seed. The same vocabulary gives the same visit, independent of earlier visits."""
 
     def __init__(self, seed: int, corpus: Corpus, *, are_large: bool = False) -> None:
-        """If the frames `are_large`, each visit has one, and a pool few."""
+        """If the frames `are_large`, each visit has one frame, and the pool has few frames."""
         self.seed = seed
         self.are_large = are_large
         self.pool = LARGE_POOL if are_large else POOL

@@ -42,7 +42,7 @@ RIGHTS_BY_ADDRESS: Final = {
     "authorizer.class.name": STANDARD_AUTHORIZER,
     "allow.everyone.if.no.acl.found": "true",
 }
-"""Until `rights_of` gives one address all rights, and so leaves none to others."""
+"""The authorizer allows everything until `rights_of` gives one address all rights; other addresses then have none."""
 
 OWN_HOST: Final = "127.0.0.1"
 CHAPTER: Final = 5000
@@ -89,7 +89,7 @@ def world_name(chapter: int) -> str:
 
 
 def rights_of(host: str) -> CreateAclsRequest:
-    """Gives clients at an address all rights. Another address has none any longer."""
+    """Gives all rights to the clients at one address. Clients at other addresses lose their rights."""
     names = {Resource.CLUSTER: CLUSTER_NAME}
     return CreateAclsRequest(
         creations=[
@@ -115,7 +115,7 @@ class Run:
         command: Sequence[str] = (), goes_on: bool = False, rate: float = 0, are_large: bool = False,
         has_rights: bool = True,
     ) -> None:  # fmt: skip
-        """`are_large` and `has_rights` are about the frames."""
+        """`are_large` and `has_rights` describe the frames and their sender."""
         self.frames = frames
         self.goes_on = goes_on
         self.rate = rate

@@ -28,7 +28,7 @@ PIECE_S: Final = 0.002
 AT_ONCE: Final = 64
 LARGE_AT_ONCE: Final = 3
 LARGE_PATIENCE: Final = 40
-"""So many times as long the answer to a large request is waited for."""
+"""Factor of the time limit for the answer to a large request."""
 
 OTHER_HOST: Final = "127.0.0.2"
 """The address of a client without rights."""
@@ -47,7 +47,7 @@ class Line(asyncio.Protocol):
     """One connection, and its received bytes."""
 
     def __init__(self, patience: int) -> None:
-        """`patience` multiplies the time for which the next answer is waited for."""
+        """`patience` multiplies the time limit for the next answer."""
         self.patience = patience
         self.received = bytearray()
         self.answers = 0

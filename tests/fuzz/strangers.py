@@ -132,7 +132,7 @@ class Doors:
         self.broker = broker
         self.stopwatch = stopwatch
         self.large = large
-        """The large requests that visitors send; None if they send none."""
+        """The large requests of unauthenticated clients; None if they send none."""
         live, clock = broker.server.broker.live_config, SystemClock()
         self._doors = {
             BARE: None,

@@ -19,7 +19,7 @@ PATIENCE_S = 400
 
 
 BROKER_HEAP = "-Xmx384m"
-"""JVM heap of a node: more than that of a tool, which is too small for three brokers under a suite's load."""
+"""JVM heap of a node. The heap of a tool would be too small for three brokers under the load of a suite."""
 
 
 class Make(enum.Enum):

@@ -1,4 +1,4 @@
-"""Modules that are imported at their first use."""
+"""Tests modules that are imported at their first use."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """DescribeCluster (60): describes the quorum's controllers, on their listener (KIP-919).
 
-v1 selects brokers or controllers, of which this listener has the latter; v2 may include fenced brokers (KIP-1073).
+v1 selects brokers or controllers; this listener has only controllers. v2 may include fenced brokers (KIP-1073).
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ class TokenBucket:
         return min(rate * self._burst_s, self._tokens + rate * (now_ms - self._updated_ms) / 1000)
 
     def fill(self, rate: float, now_ms: int) -> None:
-        """Adds the tokens since the last call. Called for each request, because its successor may have another rate."""
+        """Adds the tokens since the last call. Called for each request, because the rate may differ at the next
+        request."""
         self.take(0, rate, now_ms)
 
     def take(self, tokens: float, rate: float, now_ms: int) -> None:

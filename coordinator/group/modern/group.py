@@ -91,8 +91,8 @@ class ModernGroup(Group, Generic[M]):
             )
 
     def check_epoch(self, member: M, epoch: int, *, may_be_previous: bool = True, mismatch: str = "") -> None:
-        """Raises FENCED_MEMBER_EPOCH unless the member joins, or has its present epoch; or its previous epoch, because
-        it missed an answer, if it may."""
+        """Raises FENCED_MEMBER_EPOCH unless the member joins or sends its current epoch. With `may_be_previous`, a
+        member that missed an answer may also send its previous epoch."""
         if epoch in (JOINING, member.member_epoch):
             return
         if epoch > member.member_epoch:

@@ -41,7 +41,7 @@ class ShareUpdate(ModernUpdate[ShareMember]):
         return self.state.environment.group_config(self.group.group_id).share_assignment_interval_ms
 
     def may_assign(self) -> bool:
-        """True also for the first state of a group's topics, which is assigned at once."""
+        """True also while the group's first topics are not assigned yet: they are assigned without delay."""
         group = self.group
         return super().may_assign() or (not any(group.targets.values()) and is_assignment_pending(group))
 
@@ -57,7 +57,7 @@ class ShareUpdate(ModernUpdate[ShareMember]):
         return assign(subscribers, group.topics.partitions, alike=alike)
 
     def _move(self, member: ShareMember, target: MemberTarget, *, is_new_epoch: bool) -> ShareMember:
-        """Returns the member at its target, of which it gets the topics that it subscribes to."""
+        """Returns the member with its target assignment, limited to the topics that it subscribes to."""
         if not is_new_epoch and member.member_epoch == target.epoch:
             return member
         topics = TopicIds(self.state.environment.topics).of(member.topic_names)

@@ -92,7 +92,7 @@ async def test_it_waits_for_one_deadline_and_not_in_between(stopping: StoppingNo
 
 
 class Obstinate:
-    """A controller that never lets this broker stop."""
+    """A controller that never allows this broker to stop."""
 
     def __init__(self, metadata: Metadata) -> None:
         self.heartbeats = 0

@@ -85,7 +85,7 @@ class Pair:
 
 
 class PairConnections:
-    """`broker.shards.connections.Connections` within a pair."""
+    """Replaces `broker.shards.connections.Connections` between the two brokers of a pair."""
 
     def __init__(self, pair: Pair) -> None:
         self._pair = pair

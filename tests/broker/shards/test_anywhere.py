@@ -1,4 +1,5 @@
-"""Requests to other brokers: one message under way to each, with all that came meanwhile in the next."""
+"""Tests requests to other brokers: one message to each is in flight, and requests that come meanwhile are in the
+next."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ REFUSED = 8
 
 
 class Message(NamedTuple):
-    """Its requests; the answer is the same."""
+    """A message whose answer repeats its requests."""
 
     requests: Sequence[int]
 
@@ -31,7 +32,8 @@ BY_SIGN = NUMBERS._replace(common=lambda number: number < 0)
 
 
 class Network:
-    """`broker.shards.connections.Connections` that send each message back, once they are let."""
+    """A replacement for `broker.shards.connections.Connections` that returns each message as its answer, once the test
+    allows it."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[int, list[int]]] = []

@@ -1,4 +1,4 @@
-"""AllocateProducerIds: no id is allocated twice."""
+"""Tests AllocateProducerIds: no id is allocated twice."""
 
 from __future__ import annotations
 

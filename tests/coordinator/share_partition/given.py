@@ -97,12 +97,12 @@ def acknowledge_part(
 
 
 def write_part(partition: SharePartition, record: StateRecord, decide: Decide = once) -> Change | None:
-    """Writes a part of what was too long."""
+    """Writes a part of a long acknowledgement."""
     return changed(partition, partial(acknowledging.write, record, Ticket(), NOW_MS), decide)[0]
 
 
 def withdraw_part(partition: SharePartition, record: StateRecord, decide: Decide = once) -> None:
-    """Gives up a part of what was too long."""
+    """Undoes a part of a long acknowledgement."""
     changed(partition, partial(acknowledging.withdraw, partition, (record,), Ticket(), NOW_MS), decide)
 
 

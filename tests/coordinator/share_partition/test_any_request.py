@@ -103,7 +103,7 @@ class Hunt:
         self.keep(change)
 
     def say_in_parts(self) -> None:
-        """What is reserved is written, or given up because the rest is refused."""
+        """Writes the reserved part of an acknowledgement, or undoes it because the rest is rejected."""
         part = acknowledge_part(self.partition, *self.said(), is_first=False, now_ms=self.now_ms, decide=decided)
         if self.random.random() < 0.5:
             self.accepted.add("acknowledge.withdraw")
@@ -113,7 +113,7 @@ class Hunt:
             self.keep(write_part(self.partition, part.record, decided))
 
     def said(self) -> tuple[str, list[Acknowledgement]]:
-        """Who acknowledges what."""
+        """The member and the records of an acknowledgement."""
         raw = [
             AcknowledgementBatch(
                 first_offset=first,

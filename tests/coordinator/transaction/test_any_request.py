@@ -28,7 +28,7 @@ DECISIONS = {
     "commit": {"shard.end"}, "abort": {"shard.end"}, "markers": {"shard.write_on"},
     "late markers": {"shard.markers_written"},
 }  # fmt: skip
-"""The decisions by the names of steps."""
+"""The decisions, by the name of the test's step."""
 
 
 class Hostile:

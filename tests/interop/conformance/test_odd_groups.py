@@ -140,7 +140,7 @@ def test_commits_of_strangers(both: Both, topic: str) -> None:
 
 
 LONG_MS = 600_000
-"""Session and rebalance timeout of members that stay without a heartbeat: none of them ends while the test lasts."""
+"""Session and rebalance timeout of members that send no heartbeat: both are longer than the test."""
 
 
 def test_classic_members_of_a_consumer_group(both: Both, topic: str) -> None:

@@ -1,4 +1,4 @@
-"""ControllerRegistration: what another controller says of itself."""
+"""Tests ControllerRegistration, with which another controller registers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEW = b"other-inc-------"
 
 
 def request(**fields: Any) -> ControllerRegistrationRequest:
-    """A second controller; `fields` replaces what it says."""
+    """Returns the registration of a second controller; `fields` replaces fields of it."""
     request = ControllerRegistrationRequest(
         controller_id=OTHER,
         incarnation_id=NEW,

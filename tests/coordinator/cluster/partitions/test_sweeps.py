@@ -1,4 +1,4 @@
-"""Periodic elections of preferred and unclean leaders."""
+"""Tests the periodic elections of preferred and unclean leaders."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_preferred_leader_takes_over_if_it_is_in_sync() -> None:
 
 
 def image_of_two(*records: MetadataRecord) -> Image:
-    """A second broker is there as well."""
+    """Returns a cluster that also has a second broker."""
     image = given.image()
     registration = given.registration(OTHER, log_dirs=[b"directory-two---"])
     given.apply(image, register_broker(image, registration, given.RULES).records)

@@ -38,7 +38,7 @@ def quota(of: TokenBucket, now_ms: int = NOW_MS, rate: float = RATE, *, is_stric
 
 
 def charge(of: MutationQuota, partitions: int) -> None:
-    """Makes a decision that charges so many partitions, and carries it out."""
+    """Makes a decision that charges this number of partitions, and carries it out."""
     charges = Charges(of)
     try:
         charges.charge(partitions)

@@ -1,4 +1,4 @@
-"""Runs classes of a suite, each in a JVM of its own, and keeps what became of them."""
+"""Runs classes of a suite, each in its own JVM, and stores their results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINE_LENGTH = 500
 
 
 class Cluster(NamedTuple):
-    """The make of the clusters, and how they are started."""
+    """The broker of the clusters (Odradek or Apache Kafka), and how it is started."""
 
     is_odradek: bool
     program: str
@@ -36,7 +36,7 @@ class Cluster(NamedTuple):
 
 
 class ClassRun(NamedTuple):
-    """What became of the tests of a class."""
+    """The results of the tests of a class."""
 
     seconds: float
     tests: dict[str, JUnitTest]
@@ -50,7 +50,7 @@ class ClassRun(NamedTuple):
 
 
 class Runner:
-    """Runs tests against one make of clusters."""
+    """Runs tests against clusters of one kind."""
 
     def __init__(self, suite: Suite, cluster: Cluster, folder: Path, heap: str = "700m") -> None:
         self._suite = suite

@@ -27,7 +27,7 @@ class Suite(NamedTuple):
     jar: str
     """The Maven artifact. Its jar of tests has the classes."""
     marks: tuple[bytes, ...]
-    """A class with one of these names in its constants starts a cluster. The jar's other classes are unit tests."""
+    """A class that refers to one of these names starts a cluster. The jar's other classes are unit tests."""
     skip: str = ""
     """A pattern of the display names of tests that are skipped."""
     skip_reason: str = ""

@@ -48,7 +48,7 @@ class Run(NamedTuple):
     broker: Make
     nodes: int
     kill_every_s: float
-    """0: no broker is killed."""
+    """Seconds between two kills; 0 kills no broker."""
     records: int
     tests: str
     """A pattern of the names of tests."""

@@ -1,4 +1,5 @@
-"""A cluster for a suite: a controller and brokers of one make, and the thread that kills the brokers in turn."""
+"""A cluster for a suite: a controller and brokers, of Odradek or Apache Kafka, and a thread that kills the brokers in
+turn."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tests.interop.processes import free_port
 from tests.interop.quorum import CONTROLLER_ID
 
 SESSION_MS = 6_000
-"""Session timeout of the brokers. A broker that was killed registers again after it, whichever make it is."""
+"""Session timeout of the brokers. A killed broker, Odradek's or Apache Kafka's, can register again after this time."""
 
 USER, PASSWORD = "scram-user", "scram-password"
 MECHANISM = "SCRAM-SHA-256"
@@ -41,7 +42,8 @@ INTERNAL_TOPICS = ("offsets.topic", "transaction.state.log", "share.coordinator.
 
 
 def replication(brokers: int) -> dict[str, str]:
-    """Returns the replication settings for so many brokers: three replicas of which two are in sync, or one."""
+    """Returns the replication settings for a number of brokers: three replicas, of which two must be in sync, or one
+    replica."""
     replicas, in_sync = ("3", "2") if brokers >= 3 else ("1", "1")
     return {
         "default.replication.factor": replicas,
@@ -102,7 +104,7 @@ class Kill(NamedTuple):
 
 
 class Killer(threading.Thread):
-    """Kills the brokers in turn, one each `every_s` seconds, inside its context; none if `every_s` is 0."""
+    """Kills the brokers in turn during the block, one every `every_s` seconds; none if `every_s` is 0."""
 
     def __init__(self, brokers: Sequence[EitherNode], every_s: float) -> None:
         super().__init__(name="killer")

@@ -94,7 +94,7 @@ def events(lines: Iterable[str]) -> Iterator[Event]:
 
 
 def _reason(output: Iterable[str]) -> str:
-    """Returns the last lines that a test logged, shortened. An ended test says in them why it failed."""
+    """Returns the last lines that a test logged, shortened. They show why the test failed."""
     lines = [line.strip()[:REASON_LENGTH] for line in output if REASON.match(line) and not CLEANING.search(line)]
     return "\n".join(lines[-REASON_LINES:])
 
