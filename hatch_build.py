@@ -75,7 +75,8 @@ class CompiledCore(BuildHookInterface[Any]):
 
 
 def compiled(root: Path, target: Path, modules: list[str]) -> str | None:
-    """Has the modules compiled into `target`, in folders as they are in the tree; the reason if that failed."""
+    """Compiles the modules into `target`, in the same folders as in the tree. Returns the reason if that failed, else
+    None."""
     with tempfile.TemporaryDirectory(prefix="odradek-build-") as temporary:
         command = [sys.executable, "-c", SCRIPT, str(target), temporary, *modules]
         ended = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)

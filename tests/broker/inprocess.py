@@ -1,4 +1,4 @@
-"""A whole broker in the test's own process, asked by frames: no socket between, all else as in production."""
+"""A whole broker in the test's process. Tests send it frames without a socket; everything else is as in production."""
 
 from __future__ import annotations
 

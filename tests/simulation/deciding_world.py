@@ -67,7 +67,7 @@ class DecidingWorld:
         self.is_full = False
         """True if the controller's disk is full."""
         self.stale: tuple[int, int] | None = None
-        """The broker whose session ended first, and the time since when the disk could have stored that."""
+        """The broker whose session ended first, and the time since when the disk has had space to store its fencing."""
         self.image = Image("the-cluster")
         self.rules = ConfigRules(OPTIONS.node_id)
         self.sessions = BrokerSessions(SESSION_MS, OPTIONS.own_broker_id)
