@@ -100,7 +100,7 @@ class Api:
     """The lists by which a large request is split, of which a request has one."""
     wire: WireParser | None = None
     to_its_end: Callable[[Any, Coroutine[Any, Any, Any]], Awaitable[Any]] | None = None
-    """(broker, work) → the work's result, for an API whose work goes on if its client disconnects."""
+    """(broker, work) → the work's result, for an API whose work continues if its client disconnects."""
 
     @property
     def key(self) -> ApiKey:
