@@ -198,18 +198,21 @@ def room(size: int, arrived: int) -> int:
 def joined(answers: list[Buffer]) -> list[Buffer]:
     """Returns the same bytes in fewer buffers if there are many: an answer about a hundred thousand partitions has more
     than a million buffers, and libuv writes at most 1,048,576 at once."""
-    if len(answers) <= MANY_BUFFERS:
-        return answers
+    return answers if len(answers) <= MANY_BUFFERS else small_joined(answers)
+
+
+def small_joined(buffers: list[Buffer]) -> list[Buffer]:
+    """Returns the same bytes, with small buffers joined."""
     result: list[Buffer] = []
     small: list[Buffer] = []
-    for answer in answers:
-        if len(answer) < SMALL_BYTES:
-            small.append(answer)
+    for buffer in buffers:
+        if len(buffer) < SMALL_BYTES:
+            small.append(buffer)
             continue
         if small:
             result.append(b"".join(small))
             small = []
-        result.append(answer)
+        result.append(buffer)
     if small:
         result.append(b"".join(small))
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from protocol.api_key import ApiKey
-from protocol.connection import MANY_BUFFERS, joined
+from protocol.connection import small_joined
 from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
@@ -14,6 +14,9 @@ MAX_ANSWER_BYTES: Final = 100_000_000
 
 SMALL_REQUEST_BYTES: Final = 1000
 """Answers to requests up to this size aren't counted, because such a request can't name enough for a large answer."""
+
+MAX_UNJOINED: Final = 256
+"""Parts of an answer that are joined together: some kilobytes."""
 
 
 class BoundedAnswer:
@@ -38,6 +41,6 @@ class BoundedAnswer:
             raise ProtocolError(f"{self._key.name} v{self._version}: {reason}", offset=0)
         parts = self._parts
         parts.append(part)
-        if len(parts) - self._joined > MANY_BUFFERS:
-            parts[self._joined :] = joined(parts[self._joined :])
+        if len(parts) - self._joined > MAX_UNJOINED:
+            parts[self._joined :] = small_joined(parts[self._joined :])
             self._joined = len(parts)

@@ -24,11 +24,12 @@ from broker.metadata.opening import ControllerPart, MetadataSettings, open_contr
 from broker.network import descriptors
 from broker.network.listener import Listener
 from broker.workers import Workers
+from cli.exits import FAILED
 from coordinator.cluster.changes import ConfigChanged, Delta
 from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType
 from programs.run.controller import controller_dispatcher
 from programs.run.jobs import COMMON_JOBS, Keeper
-from programs.run.listening import Listening, bind_all, listen_all
+from programs.run.listening import Listening, bind_all, listen_all, metrics_endpoint
 from programs.run.metadata_settings import metadata_settings
 from protocol.errors import KafkaError
 from protocol.lazy import lazy
@@ -39,13 +40,9 @@ from storage.open_files import OpenFiles
 if TYPE_CHECKING:
     from broker.metadata import leading_quorum
     from broker.metadata.leading_quorum import LeadingQuorum
-    from broker.metrics import endpoint
     from broker.metrics.endpoint import MetricsEndpoint
-else:  # with the first broker, and for metrics
+else:  # with the first broker
     leading_quorum = lazy("broker.metadata.leading_quorum")
-    endpoint = lazy("broker.metrics.endpoint")
-
-CANNOT_START = 1
 
 METADATA_THREADS = 3
 """One for flushes of the metadata log, one for writing a snapshot, one for reading fetched parts of snapshots."""
@@ -80,7 +77,7 @@ class ControllerServer:
         WrongOwner, CorruptCheckpoint, KafkaError, OSError."""
         bound = bind_all(self.config.bound_controllers, self.config)
         listen_all(bound, self.config)
-        await self._serve_health()
+        self.metrics = await metrics_endpoint(self.config, self._clock, self._disk, is_broker=False)
         self.advertised = [listener for _, listener in bound]
         self.part = self._open()
         log_of_metadata = self.part.led_log
@@ -98,11 +95,6 @@ class ControllerServer:
         self._serve_metrics(dispatcher.host)
         gc.freeze()  # the present objects are long-lived: no collection has to traverse them
         gc.enable()
-
-    async def _serve_health(self) -> None:
-        if self.config.metrics_address is not None:
-            self.metrics = endpoint.MetricsEndpoint(self._clock, self._disk, is_broker=False)
-            await self.metrics.listen(*self.config.metrics_address)
 
     def _serve_metrics(self, host: Host) -> None:
         if self.metrics is not None:
@@ -157,7 +149,7 @@ class ControllerServer:
 
     def _failed(self, error: KafkaError) -> None:
         logger.error("the metadata log failed; stopping", reason=str(error))
-        self.exit_code = CANNOT_START
+        self.exit_code = FAILED
         self._stop.set()
 
     async def stop(self) -> None:

@@ -26,11 +26,15 @@ from broker.network.unread import UnreadAnswers
 from broker.request.context import ClientConnection
 from broker.request.pending import Answer
 from protocol.lazy import lazy
+from storage.disk import Disk
 
 if TYPE_CHECKING:
+    from broker.metrics import endpoint
+    from broker.metrics.endpoint import MetricsEndpoint
     from programs.run import securing
     from programs.run.securing import TlsDoor
-else:  # with the first listener with TLS or SASL
+else:  # with the first listener with TLS or SASL, and for metrics
+    endpoint = lazy("broker.metrics.endpoint")
     securing = lazy("programs.run.securing")
 
 AnswerFrame: TypeAlias = Callable[[ClientConnection, memoryview], Answer]
@@ -58,6 +62,17 @@ def listen_all(bound: Iterable[Bound], config: BrokerConfig) -> None:
     """Starts to listen; the requests of clients wait until `Listening.open`. Raises OSError."""
     for sock, address in bound:
         listen(sock, address, config)
+
+
+async def metrics_endpoint(
+    config: BrokerConfig, clock: Clock, disk: Disk, *, is_broker: bool
+) -> MetricsEndpoint | None:
+    """Returns the endpoint that serves metrics and health from the start on, if it is configured. Raises OSError."""
+    if config.metrics_address is None:
+        return None
+    metrics = endpoint.MetricsEndpoint(clock, disk, is_broker=is_broker)
+    await metrics.listen(*config.metrics_address)
+    return metrics
 
 
 class Listening:

@@ -17,6 +17,7 @@ from broker.config import BrokerConfig
 from broker.config.listeners import ListenerAddress
 from broker.disks.lock import DirectoryInUse, DirectoryLock
 from broker.network.endpoints import address
+from cli.exits import FAILED
 from coordinator.cluster.formatting import WrongOwner
 from programs.run.warming_up import warm_up
 from protocol.config import ConfigError
@@ -34,7 +35,6 @@ else:  # each node needs some of it
     generated_id = lazy("programs.zookeeper.generated_id")
     server = lazy("programs.run.server")
 
-CANNOT_START = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 logger = logging.get_logger(__name__)
@@ -68,7 +68,7 @@ def run(config: BrokerConfig) -> int:
                 return runner.run(_serve(config, failed, clock))
     except (ConfigError, DirectoryInUse, WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
         logger.error("cannot start", reason=str(error))
-        return CANNOT_START
+        return FAILED
 
 
 def _with_id(config: BrokerConfig) -> BrokerConfig:

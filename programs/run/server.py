@@ -27,10 +27,11 @@ from broker.network.listener import Listener
 from broker.replica.assignments import Assignments
 from broker.replica.disk_failures import DiskFailures
 from broker.workers import Workers
+from cli.exits import FAILED
 from coordinator.cluster.brokers.info import Endpoint
 from programs.run.housekeeping import Housekeeping
 from programs.run.limiting import Limiting
-from programs.run.listening import Bound, Listening, bind_all, listen_all
+from programs.run.listening import Bound, Listening, bind_all, listen_all, metrics_endpoint
 from programs.run.metadata_settings import endpoints, metadata_settings
 from protocol.errors import ErrorCode, KafkaError
 from protocol.lazy import lazy
@@ -41,7 +42,6 @@ from storage.open_files import OpenFiles
 if TYPE_CHECKING:
     from broker.metadata import leading_quorum
     from broker.metadata.leading_quorum import LeadingQuorum
-    from broker.metrics import endpoint
     from broker.metrics.endpoint import MetricsEndpoint
     from broker.replica.alter_partition import AlterPartition
     from programs.run import authorizing, controller, controlling, joining
@@ -52,11 +52,8 @@ else:  # a node that is alone needs none of it
     authorizing = lazy("programs.run.authorizing")
     controller = lazy("programs.run.controller")
     controlling = lazy("programs.run.controlling")
-    endpoint = lazy("broker.metrics.endpoint")
     joining = lazy("programs.run.joining")
     leading_quorum = lazy("broker.metadata.leading_quorum")
-
-CANNOT_START = 1
 
 OBJECTS_PER_COLLECTION = 10_000
 """Number of new objects that start a garbage collection. A turn of the event loop with a hundred requests makes some
@@ -123,7 +120,7 @@ class Server:
         is_in_cluster = self.config.has_remote_controllers
         if not is_in_cluster:
             listen_all([*self._controllers, *bound], self.config)
-        await self._serve_health()
+        self.metrics = await metrics_endpoint(self.config, self._clock, self._disk, is_broker=True)
         self.advertised = [listener for _, listener in bound]
         await self._open_zookeeper()
         if is_in_cluster:
@@ -203,11 +200,6 @@ class Server:
         zookeeper = Zookeeper(self.config, self._endpoints, self._clock)
         self._cluster_id = await zookeeper.open()
         self._zookeeper = zookeeper
-
-    async def _serve_health(self) -> None:
-        if self.config.metrics_address is not None:
-            self.metrics = endpoint.MetricsEndpoint(self._clock, self._disk, is_broker=True)
-            await self.metrics.listen(*self.config.metrics_address)
 
     def _serve_metrics(self) -> None:
         if self.metrics is not None:
@@ -342,7 +334,7 @@ class Server:
         logger.error("a metadata change was not applied", exc_info=error)
 
     def _failed(self) -> None:
-        self.exit_code = CANNOT_START
+        self.exit_code = FAILED
         self._stop.set()
 
     async def stop(self) -> None:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import gc
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from broker.clock import next_turn
 from broker.config import BrokerConfig
 from broker.dispatch.api import Apis
 from broker.handlers import APIS
-from broker.handlers.controller import CONTROLLER_APIS
 from broker.network.memory_back import trim
 from coordinator.cluster.decisions import DECISIONS
+from protocol.lazy import lazy
+
+if TYPE_CHECKING:
+    from broker.handlers import controller
+else:  # on a node with a controller
+    controller = lazy("broker.handlers.controller")
 
 FIRST_USES_OF_BROKERS = (
     "coordinator.group.shard",
@@ -44,5 +50,5 @@ async def warm_up(config: BrokerConfig) -> None:
 def _tables(config: BrokerConfig) -> list[Apis]:
     tables = [APIS] if config.is_broker else []
     if config.bound_controllers:
-        tables.append(CONTROLLER_APIS)
+        tables.append(controller.CONTROLLER_APIS)
     return tables

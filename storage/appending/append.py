@@ -33,7 +33,6 @@ from protocol.records.batch import (
 from protocol.records.building import pack
 from protocol.records.codecs import compress
 from protocol.records.compression import Compression, TooLarge
-from protocol.records.legacy import up_convert
 from protocol.records.record import MAX_INFLATED_SIZE, encode_records, read_records
 from protocol.records.walk import RecordRules
 from storage.appending.records_check import LOOP_BYTES, Looked, RecodingTarget, TooLong, look, loop_limit
@@ -267,6 +266,8 @@ def _recoded(batch: memoryview, header: BatchHeader, looked: Looked, rules: Appe
 
 def _converted(records: memoryview, rules: AppendRules, now_ms: int, at_length: bool) -> Settled:
     """Converts messages of v0 or v1 to v2 batches."""
+    from protocol.records.legacy import up_convert  # a start needs none, and mypyc knows no lazy module
+
     size = 0
     for _, header in walk(lambda start, end: records[start:end], 0, len(records)):
         if header.magic >= MAGIC_V2:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from broker.request.bounded_answer import MAX_ANSWER_BYTES, BoundedAnswer
+from broker.request.bounded_answer import MAX_ANSWER_BYTES, MAX_UNJOINED, BoundedAnswer
 from protocol.api_key import ApiKey
-from protocol.connection import MANY_BUFFERS, SMALL_BYTES
+from protocol.connection import SMALL_BYTES
 from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
-MANY = 100 * MANY_BUFFERS
+MANY = 100 * MAX_UNJOINED
 
 
 def test_small_parts_are_joined_as_they_come() -> None:
@@ -20,14 +20,14 @@ def test_small_parts_are_joined_as_they_come() -> None:
     for number in range(MANY):
         answer.append(b"%d," % number)
         most = max(most, len(parts))
-    assert most < 2 * MANY_BUFFERS
+    assert most < 2 * MAX_UNJOINED
     assert b"".join(parts) == b"head" + b"".join(b"%d," % number for number in range(MANY))
 
 
 def test_large_parts_are_not_copied() -> None:
     parts: list[Buffer] = []
     answer, large = BoundedAnswer(ApiKey.METADATA, 0, parts), bytes(SMALL_BYTES)
-    for _ in range(MANY_BUFFERS + 1):
+    for _ in range(MAX_UNJOINED + 1):
         answer.append(large)
     assert all(part is large for part in parts)
 

@@ -15,6 +15,7 @@ from broker.dispatch.dispatcher import Route
 from broker.dispatch.host import Forwarding
 from broker.handlers import APIS
 from broker.metadata.file_reads import FileReads
+from broker.request.context import ClientConnection, Context
 from broker.request.log_limiter import LogLimiter
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.configs.rules import ConfigRules, FileCheck
@@ -82,7 +83,7 @@ async def altered(controllers: Controllers, key: ApiKey, *resources: Any) -> lis
     host = forwarding_host(Forwarding(controllers.forward, rejected))
     api = APIS.find(key)
     assert api is not None
-    context: Any = SimpleNamespace(version=VERSION, requester=Requester("User", "alice", "c", "127.0.0.1"))
+    context = Context(ClientConnection("PLAINTEXT", lambda _, answer: answer), key, VERSION, 0, "c", 0)
     request = api.request(resources=list(resources), validate_only=False)
     answer: Any = await Route(api, host).handle(Call(api, context, host, request))
     if isinstance(answer, bytes):

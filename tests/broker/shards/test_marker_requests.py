@@ -1,0 +1,55 @@
+"""Markers for other brokers: the partitions of a transaction travel together, and each has its own answer."""
+
+from __future__ import annotations
+
+from broker.shards.marker_requests import MARKERS, MarkerRequest
+from coordinator.group.records import EndTransaction
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from protocol.types import TopicPartition
+
+COMMIT, ABORT = EndTransaction(1, 0, True, 7), EndTransaction(2, 3, False, 7)
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+
+
+def due(record: EndTransaction, name: TopicPartition) -> MarkerRequest:
+    return MarkerRequest(record, 2, name)
+
+
+BATCH = [due(COMMIT, A0), due(ABORT, A0), due(COMMIT, B0), due(COMMIT, A1)]
+
+
+def test_a_message_has_each_transaction_once() -> None:
+    message = MARKERS.pack(BATCH)
+    assert isinstance(message, WriteTxnMarkersRequest)
+    assert [
+        (marker.producer_id, marker.producer_epoch, marker.transaction_result, marker.coordinator_epoch,
+         {topic.name: topic.partition_indexes for topic in marker.topics})
+        for marker in message.markers
+    ] == [(1, 0, True, 7, {"a": [0, 1], "b": [0]}), (2, 3, False, 7, {"a": [0]})]  # fmt: skip
+
+
+def test_a_producer_has_one_marker_of_a_partition_in_a_message() -> None:
+    newer = due(COMMIT._replace(producer_epoch=1), A0)
+    assert MARKERS.key(newer) == MARKERS.key(BATCH[0]) != MARKERS.key(BATCH[1])
+
+
+def test_each_partition_has_its_answer_and_one_that_is_missing_an_error() -> None:
+    def result(producer_id: int, code: ErrorCode) -> WritableTxnMarkerResult:
+        partitions = [WritableTxnMarkerPartitionResult(partition_index=0, error_code=code)]
+        topics = [WritableTxnMarkerTopicResult(name="a", partitions=partitions)]
+        return WritableTxnMarkerResult(producer_id=producer_id, topics=topics)
+
+    response = WriteTxnMarkersResponse(
+        markers=[result(1, ErrorCode.NONE), result(2, ErrorCode.TRANSACTION_COORDINATOR_FENCED)]
+    )
+    answers = MARKERS.unpack(BATCH, response)
+    missing = ErrorCode.UNKNOWN_SERVER_ERROR
+    codes = [answer.code if isinstance(answer, KafkaError) else answer for answer in answers]
+    assert codes == [None, ErrorCode.TRANSACTION_COORDINATOR_FENCED, missing, missing]
