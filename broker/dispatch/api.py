@@ -84,7 +84,7 @@ class Api:
     """(call, handle) → the response, for an API of the controller's that the receiving broker handles in part;
     `handle` has the controller answer the rest."""
     strict_since: int | None = None
-    """The first version whose changes beyond the client's quota are rejected (KIP-599); for earlier versions they are
+    """The first version in which changes beyond the client's quota are rejected (KIP-599). In earlier versions they are
     made, and the client is throttled. None for requests without such a quota."""
     unsupported: Callable[[Apis], object] | None = None
     """Returns the response, in version 0, to a request in a version that is not served; without it such a request

@@ -131,8 +131,8 @@ class DecidingWorld:
         self.counts["elected"] += 1
 
     def check_leader(self) -> None:
-        """Checks the leader once in each leader epoch, when it begins to lead; a leader that is dead by then never
-        did."""
+        """Checks the leader once in each leader epoch, when it begins to lead. A leader that has died before is not
+        checked."""
         leader, partition = self.leader(), self.partition
         if leader is None or partition.leader_epoch == self.served_epoch:
             return
