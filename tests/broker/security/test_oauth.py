@@ -1,4 +1,4 @@
-"""A broker whose clients authenticate by tokens."""
+"""Tests a broker whose clients authenticate by tokens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FAILED = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
 def served(directory: Path, clock: Clock | None = None, /, **options: str) -> InProcess:
-    """A broker whose issuer's keys are in a file; options by attribute names."""
+    """Yields a broker whose issuer's keys are in a file; options by attribute names."""
     keys = directory / "keys.json"
     keys.write_bytes(jwks(jwk(ec_key(), "one")))
     given = {name.replace("_", "."): value for name, value in options.items()}
@@ -147,7 +147,7 @@ async def test_keys_behind_a_url_are_here_in_time_and_renewed(tmp_path: Path) ->
 
 
 async def eventually(broker: InProcess, of: str) -> None:
-    """Returns once a token is taken."""
+    """Returns once a token is accepted."""
     async with asyncio.timeout(LONG_S):
         while True:
             client = stranger(broker)
@@ -159,7 +159,7 @@ async def eventually(broker: InProcess, of: str) -> None:
 
 
 async def test_without_keys_nobody_is_refused_and_nobody_let_in(tmp_path: Path) -> None:
-    """A client that is disconnected comes again; one whose token is refused may not."""
+    """A client that is disconnected tries again; a client whose token is rejected may not."""
     with serving(Issuer(jwk(ec_key(), "one"))) as issuer:
         issuer.fails = True
         async with served(tmp_path, sasl_oauthbearer_jwks_endpoint_url=issuer.url) as broker:

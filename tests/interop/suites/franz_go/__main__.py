@@ -67,7 +67,7 @@ class Suite:
     def __init__(self, options: Run, nodes: Nodes, output: Path) -> None:
         self._options = options
         self._output = output
-        """The file of what the tests print."""
+        """The file with the output of the tests."""
         self._environment = {
             **os.environ,
             "KGO_LOG_LEVEL": os.environ.get("KGO_LOG_LEVEL", "none"),
