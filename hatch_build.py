@@ -1,8 +1,8 @@
-"""The wheel's compiled core: the modules of the hot path as C extensions, made by mypyc from the very same sources.
+"""The wheel's compiled core: the modules of the hot path as C extensions, which mypyc compiles from the same sources.
 
-A module is compiled where the profile says that the interpreter's own work in it is what costs; pyproject.toml has the
-list. Every module is in the wheel as Python too, which is what runs where there is no compiler at hand, and in the
-source tree. `ODRADEK_PURE=1` asks for a wheel without compiled modules.
+The listed modules are those in which the interpreter's work dominates the profile; pyproject.toml has the list. The
+wheel has every module as Python too: it runs where no compiler was available, and in the source tree.
+`ODRADEK_PURE=1` asks for a wheel without compiled modules.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ command.build_lib, command.build_temp = target, temporary
 command.ensure_finalized()
 command.run()
 """
-"""In a process of its own: what setuptools does to distutils and to logging stays there."""
+"""Compiles in a separate process, because setuptools changes distutils and logging in its process."""
 LAST_WORDS = 3
 
 
 class CompiledCore(BuildHookInterface[Any]):
-    """hatchling's hook; it finds it in this file by its base class."""
+    """The build hook. hatchling finds this class in this file by its base class."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Adds the extension modules to a wheel, unless it is an editable install: its sources are edited."""
@@ -69,13 +69,14 @@ class CompiledCore(BuildHookInterface[Any]):
         build_data["infer_tag"] = True
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Removes what was built, now that it is in the wheel."""
+        """Removes the built modules, which are in the wheel by now."""
         if hasattr(self, "_target"):
             self._target.cleanup()
 
 
 def compiled(root: Path, target: Path, modules: list[str]) -> str | None:
-    """Has the modules compiled into `target`, in folders as they are in the tree; the reason if that failed."""
+    """Compiles the modules into `target`, in the same folders as in the tree. Returns the reason if that failed, else
+    None."""
     with tempfile.TemporaryDirectory(prefix="odradek-build-") as temporary:
         command = [sys.executable, "-c", SCRIPT, str(target), temporary, *modules]
         ended = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)

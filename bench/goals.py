@@ -11,13 +11,13 @@ from bench.results import PeerResult
 
 OURS = "odradek"
 LIMIT = "limit"
-"""In place of a peer: the goal limits the figure itself."""
+"""Used instead of a peer's name: the goal limits the figure itself."""
 ITS_YOUTH = "first tenth"
-"""In place of a peer: the goal compares the last tenth of a long run with its first tenth."""
+"""Used instead of a peer's name: the goal compares the last tenth of a long run with its first tenth."""
 
 
 class Goal(NamedTuple):
-    """A limit on the ratio of a figure to another peer's: at most, or for a throughput at least."""
+    """A limit on the ratio of a figure to another peer's figure: a maximum, or a minimum for throughputs."""
 
     figure: str
     other: str

@@ -3,8 +3,8 @@
     python -m bench.suites [--brokers NAME …] [--tests N] [--workers N]
 
 Each test creates a topic, writes ten records and reads them as a group. `odradek` has a broker for each worker, by the
-fixture `odradek_broker`; `kafka` is one Apache Kafka for all workers, whose start counts; `kafka-each` is an Apache
-Kafka for each worker.
+fixture `odradek_broker`; `kafka` is one Apache Kafka for all workers, including the time of its start;
+`kafka-each` is an Apache Kafka for each worker.
 """
 
 from __future__ import annotations

@@ -70,9 +70,8 @@ def names_a_broker(body: bytes) -> bool:
 
 
 def wait_for_metadata(bootstrap: str, timeout_s: float, goes_on: Callable[[], bool]) -> int:
-    """Returns `time.monotonic_ns()` when the first Metadata was answered; requests it as long as `goes_on`. Raises
-    TimeoutError.
-    """
+    """Requests Metadata until a broker answers, and returns `time.monotonic_ns()` of that answer. Raises TimeoutError,
+    also once `goes_on` returns False."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline and goes_on():
         try:

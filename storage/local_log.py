@@ -124,7 +124,8 @@ class LocalLog:
         return failing(self.log_dir, doing, may_be_full=may_be_full, report=self.report)
 
     def append_failed(self, segment: Segment, error: OSError) -> StorageError:
-        """Removes the bytes that a failed append has written, so that the log can go on; returns the error to raise."""
+        """Removes the bytes that a failed append has written, so that appends can continue. Returns the error to
+        raise."""
         doing = f"appending to {self.topic_partition}"
         if error.errno not in OUT_OF_SPACE | OUR_OWN:
             return failure(self.log_dir, doing, error, self.report)

@@ -1,7 +1,7 @@
 """All logs of the broker, in all log directories. Kafka class LogManager.
 
 The event loop calls the methods, except those that may take long and run in worker threads: `load`, `flush_due`,
-`write_checkpoints`, `delete_expired`, `close`. A directory that fails goes offline with its logs; the others go on.
+`write_checkpoints`, `delete_expired`, `close`. A directory that fails goes offline with its logs; the others continue.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Waits for what tells nobody that it has happened: a thread, another process, or a broker that is asked again."""
+"""Waits by polling for events without a notification: in a thread, in another process, or in a broker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MANY_TURNS = 1_000
 
 
 async def until(is_so: Callable[[], object]) -> None:
-    """Returns once a condition holds, while the event loop and threads go on."""
+    """Returns once a condition holds; meanwhile the event loop and threads continue."""
     turns = 0
     async with asyncio.timeout(WITHIN_S):
         while not is_so():
@@ -29,7 +29,8 @@ def wait_until(
     within_s: float = WITHIN_S,
     pause_s: float = 0.02,
 ) -> None:
-    """Returns once a condition holds, while other processes go on; a test that fails says `what`."""
+    """Returns once a condition holds; meanwhile other processes continue. The error after the timeout contains
+    `what`."""
     deadline = time.monotonic() + within_s
     while not is_so():
         assert time.monotonic() < deadline, what()
@@ -37,5 +38,5 @@ def wait_until(
 
 
 def eventually(look: Callable[[], object], expected: object, within_s: float = 3 * WITHIN_S) -> None:
-    """Returns once a look at other processes, such as the brokers of a cluster, shows what is expected."""
+    """Returns once a query of other processes, such as the brokers of a cluster, has the expected result."""
     wait_until(lambda: look() == expected, lambda: f"{look()!s:.1000} is not {expected!s:.1000}", within_s=within_s)

@@ -84,7 +84,7 @@ class Api:
     """(call, handle) → the response, for an API of the controller's that the receiving broker handles in part;
     `handle` has the controller answer the rest."""
     strict_since: int | None = None
-    """The first version whose changes beyond the client's quota are rejected (KIP-599); for earlier versions they are
+    """The first version in which changes beyond the client's quota are rejected (KIP-599). In earlier versions they are
     made, and the client is throttled. None for requests without such a quota."""
     unsupported: Callable[[Apis], object] | None = None
     """Returns the response, in version 0, to a request in a version that is not served; without it such a request
@@ -100,7 +100,7 @@ class Api:
     """The lists by which a large request is split, of which a request has one."""
     wire: WireParser | None = None
     to_its_end: Callable[[Any, Coroutine[Any, Any, Any]], Awaitable[Any]] | None = None
-    """(broker, work) → the work's result, for an API whose work goes on if its client disconnects."""
+    """(broker, work) → the work's result, for an API whose work continues if its client disconnects."""
 
     @property
     def key(self) -> ApiKey:

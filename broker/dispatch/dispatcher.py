@@ -371,8 +371,8 @@ class Dispatcher:
 
 
 async def charge(call: Call[object], handle: Handle) -> object:
-    """Performs a request within its client's quota of changes to the cluster, and returns the response with the
-    throttle time. The response itself must have the time, because nothing can be added to the answer of a request that
+    """Performs a request, counts its changes to the cluster for its client's quota, and returns the response with the
+    throttle time. The response must have the time already, because nothing can be added to the answer to a request that
     another broker forwarded."""
     strict_since, host = call.api.strict_since, call.host
     assert strict_since is not None

@@ -1,8 +1,8 @@
-"""The rules by which rows of the table of APIs authorize requests: as a whole, entry by entry, or by a function of the
-API's own.
+"""The rules by which rows of the table of APIs authorize requests: as a whole, entry by entry, or by a function of that
+API.
 
-What is checked, and in which order, is as in Apache Kafka (KafkaApis, ControllerApis). A large request meets its rule
-part by part.
+What is checked, and in which order, is as in Apache Kafka (KafkaApis, ControllerApis). The rule is
+applied to a large request part by part.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ async def share_acknowledge(call: Call[ShareAcknowledgeRequest]) -> ShareAcknowl
 
 
 def advance_session(call: Call[ShareAcknowledgeRequest], key: SessionKey) -> None:
-    """Raises SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH."""
+    """Checks the session and its epoch, and advances the epoch. Raises SHARE_SESSION_NOT_FOUND,
+    INVALID_SHARE_SESSION_EPOCH."""
     sessions, epoch = call.broker.share_groups.sessions, call.request.share_session_epoch
     if epoch == INITIAL_EPOCH:
         raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)

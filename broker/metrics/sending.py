@@ -22,13 +22,13 @@ MOST_PAUSES: Final = 13
 
 
 class AnswerSending:
-    """Follows answers until they are sent. A subscriber of timed requests."""
+    """Observes answers until they are sent. A subscriber of timed requests."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     def note(self, context: Context, times: ApiTimes, place: int, answered_ns: int) -> None:
-        """Follows an answer that is written in this turn of the event loop, and sent at its end."""
+        """Observes an answer that is written in this turn of the event loop, and sent at its end."""
         loop = asyncio.get_running_loop()
         look = Look(self._clock, context.connection, times, place, answered_ns)
         loop.call_soon(lambda: loop.call_soon(look))

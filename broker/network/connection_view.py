@@ -13,7 +13,7 @@ class Stall(NamedTuple):
 
     kind: int
     frame: int
-    """The number of the frame, or of the answer, that the connection is at."""
+    """The number of the frame that the connection receives, or of the answer that it sends."""
     moved_bytes: int
     since_ms: int
 

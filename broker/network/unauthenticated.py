@@ -31,8 +31,8 @@ T = TypeVar("T")
 
 
 class Deadlines(Generic[T]):
-    """The items that wait for their deadlines, which are all the same time away when they are set: a queue in order of
-    arrival, with one timer."""
+    """A queue of items with deadlines, with one timer. Each deadline is the same time after its item is added, so the
+    queue is in order of arrival."""
 
     __slots__ = ("_clock", "_deadlines_ms", "_expire", "_timer", "_wait_ms")
 

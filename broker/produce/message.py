@@ -41,7 +41,8 @@ def parsed(request: ProduceRequest, version: int) -> ParsedProduce:
 
 
 async def parsed_in_turns(request: ProduceRequest, version: int, turns: Turns) -> ParsedProduce:
-    """Returns what `parsed` returns, for a request of many partitions whose buffer is its own."""
+    """Returns the same as `parsed`, in several turns of the event loop. The request has many partitions, and its own
+    buffer."""
     produced = ParsedProduce(version, request.transactional_id, request.acks, request.timeout_ms, [], [])
     for _ in parse_each(request, produced):
         await turns.next()

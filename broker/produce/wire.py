@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 FIRST_VERSION: Final = 9
 
 BETWEEN_BYTES: Final = 192
-"""An upper bound of the bytes between the records of one partition and the attributes of the next partition's: the end
-of a topic, the name of another, counts and lengths."""
+"""An upper bound of the bytes between the records of one partition and the batch attributes of the next partition: the
+end of a topic, the name of the next topic, counts and lengths."""
 
 
 MANY_PARTITIONS: Final = 1000

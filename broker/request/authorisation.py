@@ -1,7 +1,7 @@
 """The permissions that requests require, and the code that checks them.
 
 Every row of the table of APIs has a rule, which the dispatcher applies before it calls the handler
-(broker/dispatch/rules.py). Without an authorizer everything is allowed, and no request meets a rule.
+(broker/dispatch/rules.py). Without an authorizer everything is allowed, and no rule is applied.
 Source: the table "Operations and Resources on Protocols" of Apache Kafka's documentation; org.apache.kafka.common.acl.
 """
 

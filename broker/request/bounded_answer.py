@@ -16,7 +16,7 @@ SMALL_REQUEST_BYTES: Final = 1000
 """Answers to requests up to this size aren't counted, because such a request can't name enough for a large answer."""
 
 MAX_UNJOINED: Final = 256
-"""Parts of an answer that are joined together: some kilobytes."""
+"""Number of parts of an answer that are joined at once: some kilobytes."""
 
 
 class BoundedAnswer:

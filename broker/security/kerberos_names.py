@@ -110,9 +110,8 @@ def _replaced(replacement: str, match: re.Match[str]) -> str:
 
 
 def _referred(match: re.Match[str], reference: re.Match[str]) -> str:
-    """Returns the text for a part of a replacement: \\x is an x, ${name} and $1 are groups; $ takes as many digits as
-    make the number of a group.
-    """
+    """Returns the text for a part of a replacement: \\x stands for x, ${name} and $1 for groups. After $, the longest
+    sequence of digits that is the number of a group counts."""
     escaped, name, digits = reference.groups()
     if escaped:
         return escaped

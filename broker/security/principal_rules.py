@@ -80,9 +80,8 @@ def _rule(match: re.Match[str]) -> Rule:
 
 
 def _referred(match: re.Match[str], reference: re.Match[str]) -> str:
-    """Returns the text for a part of a replacement: \\x is an x, ${name} and $1 are groups; $ takes as many digits as
-    make the number of a group.
-    """
+    """Returns the text for a part of a replacement: \\x stands for x, ${name} and $1 for groups. After $, the longest
+    sequence of digits that is the number of a group counts."""
     if reference[1] is not None:
         return reference[1]
     if reference[3] is not None:

@@ -12,6 +12,6 @@ don't go through `anywhere.submit`:
   metadata; controllers have listeners of their own; and a client's request is forwarded unchanged, in an Envelope.
 - Fetches of followers (`broker/replica/`): each fetcher has a session, which needs its own connection.
 
-Each caller repeats what failed by its own rules: the persister until its operation would be late, markers for ever,
+Each caller repeats what failed by its own rules: the persister until its operation would be late, markers forever,
 and the verification of a partition only while the last transaction is ending.
 """

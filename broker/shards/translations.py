@@ -38,8 +38,8 @@ OFFSET_FETCHES: Final[Translation] = {ErrorCode.COORDINATOR_NOT_AVAILABLE: Error
 """For consumers that fetch offsets: before 3.9 they would not try again after COORDINATOR_NOT_AVAILABLE."""
 
 PRODUCERS_BEFORE_KIP_588: Final[Translation] = {ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH}
-"""For producers in versions before PRODUCER_FENCED; and for all producers in APIs that are not the coordinator's
-own."""
+"""For producers whose version of the API doesn't define PRODUCER_FENCED, and for all producers in APIs that the
+coordinator does not answer itself, such as Produce."""
 
 PRODUCERS_BEFORE_2_0: Final[Translation] = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE}
 """For producers that commit offsets, and could crash on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""

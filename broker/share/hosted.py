@@ -243,8 +243,8 @@ class Hosted:
     async def acknowledge(
         self, member_id: str, acknowledgements: Sequence[Acknowledgement], turns: Turns
     ) -> Awaitable[object]:
-        """Applies acknowledgements, a long one in several turns. Returns what is done once they are durable.
-        Raises KafkaError."""
+        """Applies acknowledgements, many of them in several turns. Returns an awaitable that ends once they are
+        durable. Raises KafkaError."""
         future = self.submit(partial(acknowledge, self.machine, member_id, acknowledgements, True))
         part = future.result() if future.done() else None
         return future if part is None else await self._in_parts(member_id, part, turns)

@@ -1,4 +1,4 @@
-"""Keeps the membership of a consumer in its group while it reads: needs an event loop."""
+"""Keeps a consumer's membership in its group while the consumer reads. Needs an event loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class GroupMembership(Protocol):
     """A membership in a group, of either kind."""
 
     async def keep_alive(self) -> None:
-        """Sends heartbeats until it is cancelled. Raises the error by which the membership is lost."""
+        """Sends heartbeats until it is cancelled. Raises the error that ends the membership."""
 
     async def leave(self) -> None: ...
 
@@ -21,8 +21,8 @@ class GroupMembership(Protocol):
 async def heartbeats(
     member: GroupMembership, close: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[Callable[[], None]]:
-    """Sends heartbeats within the block, then calls `close`, and leaves the group whatever happens. Yields a function
-    that raises the error that has ended the heartbeats."""
+    """Sends heartbeats during the block, then calls `close` and leaves the group, also after an error. Yields a
+    function that raises the error that ended the heartbeats."""
     sending = asyncio.ensure_future(member.keep_alive())
 
     def raise_lost() -> None:

@@ -2,7 +2,7 @@
 
     session.put(key, partition) · session.drop(key)    changes of the next request, while none is in flight
     session.request()                                  → ids and partitions of a FetchRequest
-    session.accept(response) · session.restart()       how the session goes on
+    session.accept(response) · session.restart()       how the session continues
 
 Source: Kafka's FetchSessionHandler.
 """

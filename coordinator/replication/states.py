@@ -40,8 +40,8 @@ MAY_FOLLOW: Final[dict[FetchState, frozenset[FetchState]]] = {
 
 
 class FollowedPartition(Generic[L]):
-    """A partition in one leader epoch. It is fetched from its log's end: nothing is remembered here that the log itself
-    has."""
+    """A partition in one leader epoch. It is fetched from its log's end, which the log itself has; nothing here
+    duplicates it."""
 
     __slots__ = ("key", "leader_end", "leader_epoch", "leader_high_watermark", "name", "ready_ms", "replica", "state")
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 LONGEST_CHUNK: Final = 512
-"""Maximum number of items in a chunk: so many that few chunks are searched, so few that an insertion costs less than
-the search."""
+"""Maximum number of items in a chunk: large enough that few chunks are searched, and small enough that an insertion
+costs less than the search."""
 
 
 class Ranged(Protocol):

@@ -91,9 +91,9 @@ class Holdback:
         return max(partition.start_offset + partition.limits.max_in_flight_records - 1, partition.end_offset)
 
     def learnable(self, partition: SharePartition, fetched: Iterable[FetchedBatch]) -> list[FetchedBatch]:
-        """Returns the fetched batches to learn, whole if possible. If a batch is larger than the limit of records in
-        flight, a part of it is learned once half of the limit is free: each part costs as much to read as all parts
-        before it."""
+        """Returns the fetched batches to learn, whole if possible. A batch that is larger than the limit of records in
+        flight is learned in parts, each once half of the limit is free. The parts must be large, because reading a part
+        costs as much as reading all parts before it."""
         first, until = self.frontier(partition), self.learnable_until(partition)
         most = partition.limits.max_in_flight_records
         result = []

@@ -346,7 +346,7 @@ class SharePartition:
         return True
 
     def _following(self, done: int) -> int:
-        """Returns the next start offset if all records up to `done` are terminal: past offsets that the log doesn't
+        """Returns the next start offset if all records up to `done` are terminal. Skips offsets that the log doesn't
         have."""
         following = self.cache.overlapping(done + 1, self.end_offset)[0].first
         if self.gap is not None and self.has_gap:

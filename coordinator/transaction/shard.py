@@ -255,7 +255,7 @@ class TransactionShard:
         ]
 
     def _note_progress(self, left: Missing, progress: MarkerProgress) -> None:
-        """Stores the progress; an effect. The table no longer has transactions that need no more markers."""
+        """Stores the progress; an effect. Changes only transactions that still need markers."""
         self._missing.update((name, names) for name, names in left.items() if names)
         self._progress = progress._replace(failed=progress.failed.intersection(self._missing))
 

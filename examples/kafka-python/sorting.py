@@ -11,7 +11,7 @@ ORDERS, ACCEPTED, REJECTED = "orders", "accepted", "rejected"
 
 
 class Sorting(threading.Thread):
-    """Runs until `stop`. An offset is committed once the broker has the order where it belongs."""
+    """Runs until `stop`. An offset is committed once the broker has acknowledged the sorted order."""
 
     def __init__(self, arguments: dict[str, object]) -> None:
         super().__init__(name="sorting")

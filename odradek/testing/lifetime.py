@@ -19,7 +19,7 @@ class Lifetime(ABC, Generic[A]):
     @property
     @abstractmethod
     def aio(self) -> A:
-        """Returns the same with coroutines, for tests that have an event loop."""
+        """Returns the same object, with coroutines as methods, for tests that have an event loop."""
 
     @abstractmethod
     def start(self, *, timeout_s: float = START_S) -> None:

@@ -31,7 +31,8 @@ FIRST_USES_OF_BROKERS = (
 
 
 async def warm_up(config: BrokerConfig) -> None:
-    """Imports the handlers that had no request yet, and the modules of first uses, for this node's roles."""
+    """Imports the handlers that have had no request yet, and other modules that are needed later, for this node's
+    roles."""
     for table in _tables(config):
         for _ in table:
             await next_turn()

@@ -63,8 +63,8 @@ class Transactions:
             self._aborted.setdefault(transaction.producer_id, transaction)
 
     def ends(self, header: BatchHeader, marker: EndMarker | None) -> bool:
-        """Processes a control batch; True if it is no longer needed. An emptied batch is not needed; a control batch
-        other than a marker always is."""
+        """Processes a control batch. Returns True if the batch is no longer needed. An empty batch is never needed; a
+        control batch that is not a transaction marker is always needed."""
         self._begin_up_to(header.last_offset)
         if not header.records_count:
             return True

@@ -2,7 +2,7 @@
 
 After a clean stop nothing is scanned, unless the log's end has changed since. Otherwise recovery checks every batch
 from the recovery point on, cuts the log at the first bad batch, and rebuilds indexes, producers and epochs. Readable
-records behind the cut are set aside (`kept.py`). Kafka class LogLoader.
+records after the cut are set aside (`kept.py`). Kafka class LogLoader.
 """
 
 from __future__ import annotations

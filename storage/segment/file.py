@@ -76,7 +76,7 @@ class OpenFile:
         return file
 
     def close(self) -> None:
-        """Drops the reference. Current users can go on."""
+        """Drops the reference. Current users can continue."""
         self.file = None
 
 

@@ -1,4 +1,4 @@
-"""A whole broker in the test's own process, asked by frames: no socket between, all else as in production."""
+"""A whole broker in the test's process. Tests send it frames without a socket; everything else is as in production."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.waiting import until
 R = TypeVar("R")
 CORRELATION_ID = 7
 LONG_S = 60
-"""No answer takes as long: a flush on a busy device may take some seconds."""
+"""A timeout that no answer reaches: a flush on a busy device may take several seconds."""
 
 
 class Wire(asyncio.Transport):
@@ -42,9 +42,9 @@ class Wire(asyncio.Transport):
         self.aborted = False
         self.reading = True
         self.unread_bytes = 0
-        """The bytes that the peer has not taken yet."""
+        """The bytes that the peer hasn't read yet."""
         self.answered = asyncio.Event()
-        """Set once anything is written, or the connection is closed."""
+        """Set when bytes are written, or the connection is closed."""
 
     def get_extra_info(self, name: str, default: object = None) -> object:
         return ("127.0.0.1", 1) if name == "peername" else default
@@ -81,7 +81,7 @@ class Wire(asyncio.Transport):
         self.answered.set()
 
     def take(self) -> list[bytes]:
-        """The frames written since the last call, without their sizes."""
+        """Returns the frames written since the last call, without their sizes."""
         frames, data = [], bytes(self.sent)
         self.sent.clear()
         while data:
@@ -92,7 +92,7 @@ class Wire(asyncio.Transport):
 
 
 class Client:
-    """One connection to the broker."""
+    """A connection to the broker."""
 
     def __init__(self, server: Server | ControllerServer, listener: int = 0) -> None:
         self.wire = Wire()
@@ -100,7 +100,7 @@ class Client:
         self.connection.connection_made(self.wire)
 
     def send(self, data: bytes) -> None:
-        """Bytes as the socket might deliver them: into the listener's buffer, or where the connection wants them."""
+        """Sends bytes as a socket delivers them: into the listener's buffer, or into the buffer of the connection."""
         while data:
             room = self.connection.get_buffer(-1)
             count = min(len(room), len(data))
@@ -109,19 +109,19 @@ class Client:
             self.connection.buffer_updated(count)
 
     async def frames(self, count: int) -> list[bytes]:
-        """The next answers, as they are on the wire."""
+        """Returns the next answers, as they are on the wire."""
         await until(lambda: self.wire.sent or self.wire.closing)
         return self.wire.take()[:count]
 
     async def ask(self, request: object, version: int, response: type[R]) -> R:
-        """One request, and its answer decoded."""
+        """Sends a request, and returns its decoded answer."""
         self.send(request_frame(request, version))
         (frame,) = await self.frames(1)
         return decode_response(frame, identity(type(request)).key, version, response)
 
 
 def request_frame(request: object, version: int) -> bytes:
-    """A request as a client frames it."""
+    """Returns a request as a client frames it."""
     message = identity(type(request))
     head = struct.pack(">hhih", message.key, version, CORRELATION_ID, 4) + b"test"
     body = head + (b"\0" if version in message.flexible else b"") + encode(request, version)
@@ -129,7 +129,7 @@ def request_frame(request: object, version: int) -> bytes:
 
 
 def parsed_in_place(broker: InProcess, key: int, version: int, frame: memoryview, position: int) -> object | None:
-    """Returns what the API's parser makes of a request; None when it leaves it to the codec."""
+    """Returns the request as the API's own parser returns it; None if it leaves the request to the codec."""
     api = APIS.find(key)
     assert api is not None
     assert api.wire is not None
@@ -138,7 +138,7 @@ def parsed_in_place(broker: InProcess, key: int, version: int, frame: memoryview
 
 
 def parse_by(monkeypatch: pytest.MonkeyPatch, key: int, wire: WireParser | None) -> None:
-    """Lets this parser, or the codec alone, parse the API's requests."""
+    """Makes the API's requests go through this parser, or only through the codec."""
     row = APIS.find(key)
     assert row is not None
     monkeypatch.setitem(APIS._rows, key, replace(row, wire=wire))
@@ -151,7 +151,7 @@ def decode_response(frame: bytes, key: int, version: int, response: type[R]) -> 
 
 
 class InProcess:
-    """`async with InProcess(tmp_path, {...options}) as broker`."""
+    """A context manager: `async with InProcess(tmp_path, {...options}) as broker`."""
 
     def __init__(self, directory: Path, options: dict[str, str] | None = None, clock: Clock | None = None) -> None:
         texts = {"log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0", **(options or {})}
@@ -174,7 +174,8 @@ class InProcess:
         return Client(self.server)
 
     async def settled(self) -> None:
-        """Returns once the metadata has all that was decided before, and listeners the certificates of its options."""
+        """Returns once all earlier decisions are applied to the metadata, and listeners have the certificates of their
+        options."""
         log = self.server.metadata.metadata_log
         assert isinstance(log, LedLog)
         await log.committed(log.end_offset)
@@ -183,7 +184,7 @@ class InProcess:
                 await door.renewal
 
     async def create_topic(self, name: str, partitions: int = 1, **configs: str) -> bytes:
-        """A topic, its configs by attribute names (`max_message_bytes="100"`); its id."""
+        """Creates a topic, with configs by attribute names (`max_message_bytes="100"`); returns its id."""
         settings = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
         topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=settings

@@ -116,7 +116,7 @@ async def test_what_requires_the_cluster_is_refused_before_its_handler(broker: I
 
 
 class Fails(Denies):
-    """An authorizer with a bug."""
+    """An authorizer that raises an unexpected error."""
 
     def allows(
         self, context: Context, operation: Operation, resource: Resource, name: str, *, quiet: bool = False

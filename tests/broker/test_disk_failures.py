@@ -1,4 +1,4 @@
-"""A broker whose disks fail or fill up."""
+"""Tests a broker whose disks fail or fill up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ TOPIC = "orders"
 
 
 class Broker(InProcess):
-    """Two log directories, `good` (which also has the metadata) and `bad`, on a disk that can be made to fail."""
+    """A broker with two log directories, `good` (which also has the metadata) and `bad`, on a disk that a test can make
+    fail."""
 
     def __init__(self, directory: Path, disk: BadDisk) -> None:
         super().__init__(directory, {"log.dirs": f"{directory}/good,{directory}/bad"})
@@ -41,7 +42,7 @@ class Broker(InProcess):
         return self
 
     def leader(self, partition: int) -> int:
-        """Returns the leader as the metadata has it."""
+        """Returns the leader according to the metadata."""
         registration = self.server.broker.image.partition(TopicPartition(TOPIC, partition))
         assert registration is not None
         return registration.leader
@@ -63,7 +64,7 @@ async def produce(client: Client, partition: int, value: str = "v") -> ErrorCode
 
 
 async def fetch(client: Client, partition: int) -> tuple[ErrorCode, int]:
-    """The error, and how many bytes there were."""
+    """Returns the error, and the number of bytes read."""
     requested = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
         max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=TOPIC, partitions=[requested])], forgotten_topics_data=[]
@@ -73,7 +74,7 @@ async def fetch(client: Client, partition: int) -> tuple[ErrorCode, int]:
 
 
 async def leaders(client: Client) -> dict[int, tuple[int, int, list[int]]]:
-    """Partition → leader, error, offline replicas."""
+    """Returns partition → leader, error, offline replicas."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
     topic = (await client.ask(request, 9, MetadataResponse)).topics[0]
     return {one.partition_index: (one.leader_id, one.error_code, one.offline_replicas) for one in topic.partitions}

@@ -1,4 +1,4 @@
-"""Connections: order, back-pressure and limits; what is wrong with one is no other's business."""
+"""Tests connections: order, back-pressure and limits; an error on one connection doesn't affect others."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_answers_come_in_the_order_of_the_requests_though_a_fetch_is_parke
 
 
 async def test_a_client_whose_fetch_is_parked_is_read_from(tmp_path: Path) -> None:
-    """So that the broker learns when it goes."""
+    """Otherwise the broker wouldn't notice that the client disconnects."""
     async with InProcess(tmp_path) as served:
         await served.create_topic("t")
         client = served.client()
@@ -101,7 +101,7 @@ async def test_thousands_of_tiny_requests_are_answered_in_turns_and_in_order(tmp
 
 
 async def test_thousands_of_requests_that_wait_are_answered_in_order(tmp_path: Path) -> None:
-    """Each is awaited; the rest must not be copied anew for each."""
+    """Each is awaited; the rest must not be copied again for each."""
     async with InProcess(tmp_path) as served:
         client = served.client()
         frame = request_frame(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 0)
@@ -202,7 +202,7 @@ async def test_only_records_may_be_large(tmp_path: Path) -> None:
 
 
 def crowd(items: int, *, tags: bool = False) -> bytes:
-    """A Produce of so many empty topics, or tags that nobody reads."""
+    """Returns a Produce with this number of empty topics, or of unknown tags."""
     topics = b"\1" + uvarint(items) + b"\7\0" * items if tags else uvarint(items + 1) + b"\1\1\0" * items + b"\0"
     body = struct.pack(">hhihb", 0, 12, 1, -1, 0) + b"\0" + struct.pack(">hi", 1, 1000) + topics
     return struct.pack(">i", len(body)) + body
@@ -290,7 +290,7 @@ async def test_an_idle_client_that_does_not_read_is_cut_off(tmp_path: Path) -> N
 async def test_a_failing_handler_costs_its_own_request(
     version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[Line]
 ) -> None:
-    """Version 13 of Metadata has a place for the error; in version 1 each topic has one."""
+    """Version 13 of Metadata has a top-level error; in version 1 each topic has an error."""
     async with InProcess(tmp_path) as served:
         client, other = served.client(), served.client()
         await other.ask(MetadataRequest(topics=[]), version, MetadataResponse)

@@ -97,7 +97,7 @@ class Beside:
             self.shared_acked.add(message.value() or b"")
 
     def consume(self) -> None:
-        """Consumes; leaves the group now and then, and continues at its commits."""
+        """Consumes, leaves the group now and then, and continues at its committed offsets."""
         settings = {
             **self.settings,
             "group.id": self.plain,

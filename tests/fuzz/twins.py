@@ -186,7 +186,7 @@ class Twins:
         return answers
 
     def complete(self, transactional_id: str) -> None:
-        """Waits until an ending transaction has its markers, as far as they arrive soon."""
+        """Waits until an ending transaction has its markers in both brokers, but at most SETTLE_S in total."""
         request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
         deadline = time.monotonic() + SETTLE_S
         for peer in self.peers:

@@ -37,7 +37,7 @@ class Program(NamedTuple):
     command: Callable[[str], list[str]]
     """Returns the command line for a file of options."""
     ready: str
-    """The log line that says that the node serves; a broker's comes once it is unfenced."""
+    """The log line that shows that the node serves; a broker logs it once it is unfenced."""
 
 
 def _run_apache(file: str) -> list[str]:

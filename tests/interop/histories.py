@@ -23,7 +23,7 @@ def now_ms() -> int:
 
 
 class TransactionalWriter(threading.Thread):
-    """Runs transactions all the time; now and then abandons its producer, and another takes over the id."""
+    """Runs transactions continuously. Sometimes it abandons its producer, and a new producer takes over the id."""
 
     def __init__(self, bootstrap: str, history: History, name: str, seed: int) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""Members of a group as processes, whatever client they are, and what they have told."""
+"""Members of a group as processes, of any client, and their output."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from tests.waiting import wait_until
 WAIT_S = 60
 PARTITIONS = 4
 COUNT = 50
-"""Records of each partition that `write` writes."""
+"""Number of records that `write` writes to each partition."""
 
 JAVA_SETTINGS = ("session.timeout.ms=6000", "heartbeat.interval.ms=500")
 
 
 class Flavour(NamedTuple):
-    """A client in one of its ways to be in a group."""
+    """A client, with one of its ways to be a group member."""
 
     name: str
     command: Callable[[str, str, str], list[str]]
-    """(bootstrap, topic, group)."""
+    """Returns the command line for (bootstrap, topic, group)."""
     odradek_only: bool = False  # Apache Kafka 4 no longer speaks with it
 
 
@@ -73,11 +73,11 @@ CONSUMER_PROTOCOL = (
     Flavour("confluent-consumer", _python("confluent", "protocol=consumer")),
     Flavour("java-4.3.1-consumer", _java("4.3.1", "group.protocol=consumer")),
 )
-"""Those that speak the consumer protocol (KIP-848), whose intervals the broker sets."""
+"""The clients of the consumer protocol (KIP-848), whose intervals the broker sets."""
 
 
 def static_consumer(kind: str, instance: str) -> Flavour:
-    """A static member that speaks the consumer protocol."""
+    """Returns a static member of the consumer protocol."""
     if kind == "java":
         settings = ("group.protocol=consumer", f"group.instance.id={instance}")
         return Flavour(f"java-consumer-{instance}", _java("4.3.1", *settings))
@@ -85,7 +85,7 @@ def static_consumer(kind: str, instance: str) -> Flavour:
 
 
 def static(kind: str, instance: str) -> Flavour:
-    """A static member (KIP-345), with a session that outlasts its restart on a machine that is busy."""
+    """Returns a static member (KIP-345), with a session that is longer than its restart on a busy machine."""
     if kind == "java":
         settings = (*JAVA_SETTINGS, "session.timeout.ms=30000", f"group.instance.id={instance}")
         return Flavour(f"java-{instance}", _java("4.3.1", *settings))
@@ -93,12 +93,12 @@ def static(kind: str, instance: str) -> Flavour:
 
 
 def long_session(kind: str, instance: str) -> Flavour:
-    """A static member whose place is kept for a minute after it died."""
+    """Returns a static member whose place is kept for a minute after its death."""
     return Flavour(f"{kind}-{instance}", _python(kind, f"instance={instance}", "session_ms=60000"))
 
 
 class Member:
-    """One process in a group."""
+    """A process in a group."""
 
     def __init__(self, flavour: Flavour, bootstrap: str, topic: str, group: str, log: Path) -> None:
         self.name = flavour.name
@@ -107,7 +107,7 @@ class Member:
         self.rebalances = 0
         self.errors: list[str] = []
         self.words: list[str] = []
-        """The first word of all that it said."""
+        """Returns the first word of each of its lines."""
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
                 flavour.command(bootstrap, topic, group),
@@ -140,13 +140,13 @@ class Member:
         return self.assignments[-1] if self.assignments else []
 
     def kill(self) -> None:
-        """As a crash: it does not leave."""
+        """Kills the process: it does not leave the group."""
         self._process.kill()
         self._process.wait()
         self._reader.join()
 
     def leave(self) -> None:
-        """It ends in order, which leaves the group (unless it is static)."""
+        """Ends the process cleanly, which leaves the group (unless the member is static)."""
         if self._process.poll() is None:
             with contextlib.suppress(OSError):
                 assert self._process.stdin is not None
@@ -160,18 +160,18 @@ class Member:
 
 
 def shared_out(members: Sequence[Member], partitions: int) -> bool:
-    """Whether each partition has one owner, and every member that can have one has one."""
+    """True if each partition has one owner, and every member that can have a partition has one."""
     owners = Counter(partition for member in members for partition in member.owned)
     return owners == Counter(range(partitions)) and all(member.owned for member in members[:partitions])
 
 
 def seen_by(members: Iterable[Member]) -> Counter[tuple[int, int]]:
-    """How often each record was given to anyone."""
+    """Returns how often each record was delivered to any member."""
     return Counter(record for member in members for record in list(member.records))
 
 
 def write(broker: Broker, topic: str, count: int = COUNT) -> None:
-    """`count` records into each partition."""
+    """Writes `count` records to each partition."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
     for partition, number in itertools.product(range(PARTITIONS), range(count)):
         producer.produce(topic, f"{partition} {number}".encode(), partition=partition)
@@ -191,7 +191,7 @@ def is_shared(members: Sequence[Member]) -> None:
 
 
 def share_and_give_up(broker: Broker, topic: str, join: Callable[[], Member]) -> None:
-    """Three consumers share a topic; one leaves, and one is killed."""
+    """Lets three consumers share a topic; one leaves, and one is killed."""
     write(broker, topic)
     first = join()
     everything_seen([first])

@@ -1,5 +1,5 @@
-"""A cluster of brokers of either make under a controller of either: its nodes, what an operator asks of them, and
-whether their replicas are alike."""
+"""A cluster with brokers of both kinds and a controller of either: its nodes, the operator's requests, and the
+comparison of replicas."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ OF_THREE = {
 }
 
 CALM: dict[str, Any] = {"broker__session__timeout__ms": "20000", "replica__lag__time__max__ms": "15000"}
-"""Settings of a cluster in which hardly anybody dies: a node that is late on a busy machine is not taken for dead."""
+"""Settings of a cluster without planned deaths, in which a slow node on a busy machine doesn't count as dead."""
 
 
 class Cluster:
-    """Brokers 1 … n of the given makes, and a controller, with a network between them."""
+    """Brokers 1 … n of these kinds, and a controller, with a network between them."""
 
     def __init__(
         self,
@@ -61,14 +61,14 @@ class Cluster:
         disks: int = 1,
         **settings: str,
     ) -> None:
-        """`format_with` is for the controller's directory, which begins the cluster's metadata; the first broker has so
-        many disks; `settings` are everybody's, with `__` for each dot."""
+        """`format_with` are arguments for formatting the controller's directory, which begins the cluster's metadata.
+        `disks` is the first broker's number of disks. `settings` apply to all nodes, with `__` for each dot."""
         self.folder = folder
         self._format_with = format_with
         self._disks = {1: disks}
         self.network = Network(folder, self._processes)
         self.assignments: dict[str, Sequence[Sequence[int]]] = {}
-        """Replicas of the topics that were created here, by partition."""
+        """The replicas of the topics that were created here, by partition."""
         self._common = {**ONE_OF_EACH, **OF_THREE, **COMMON, **dotted(settings)}
         self.controller = self._make_controller(controller)
         self.members = {node_id: self._make_broker(node_id, make) for node_id, make in enumerate(makes, start=1)}
@@ -100,7 +100,7 @@ class Cluster:
 
     @property
     def nodes(self) -> list[EitherNode]:
-        """The brokers and their controller."""
+        """Returns the brokers and their controller."""
         return [*self.members.values(), self.controller]
 
     def _processes(self) -> dict[int, int]:
@@ -135,11 +135,11 @@ class Cluster:
         eventually(lambda: self.in_sync(topic), [set(assignment) for assignment in assignments])
 
     def in_sync(self, topic: str) -> list[set[int]]:
-        """The in-sync replicas of each partition; none while no broker answers."""
+        """Returns the in-sync replicas of each partition; empty while no broker answers."""
         return [set(isrs) for _, isrs in self._partitions(topic)]
 
     def leaders(self, topic: str) -> list[int]:
-        """The leader of each partition."""
+        """Returns the leader of each partition."""
         return [leader for leader, _ in self._partitions(topic)]
 
     def _partitions(self, topic: str) -> list[tuple[int, list[int]]]:
@@ -150,7 +150,7 @@ class Cluster:
         return []
 
     def assert_replicated(self, topic: str, assignments: Sequence[Sequence[int]]) -> None:
-        """All that can be compared of replicas that nobody writes to is alike."""
+        """Checks by all means that replicas without writers are equal."""
         assert self.assert_alike(topic, assignments)
         ReplicaVerification(self.bootstrap, topic).assert_alike()
         self.assert_dumped_alike(topic, assignments)
@@ -158,7 +158,8 @@ class Cluster:
     # What is on disk
 
     def assert_alike(self, topic: str, assignments: Sequence[Sequence[int]]) -> int:
-        """All replicas of each partition have the same bytes, once they are in sync and nobody writes; their size."""
+        """Checks that all replicas of each partition have the same bytes, once they are in sync and no client writes;
+        returns their size."""
         self.all_in_sync(topic, assignments)
         total = 0
         for index, assignment in enumerate(assignments):
@@ -168,7 +169,7 @@ class Cluster:
         return total
 
     def assert_dumped_alike(self, topic: str, assignments: Sequence[Sequence[int]]) -> None:
-        """kafka-dump-log finds the same batches in all replicas, and nothing to complain of."""
+        """Checks that kafka-dump-log finds the same batches in all replicas, and no problems."""
         for index, assignment in enumerate(assignments):
             dumps = dumped([self.members[node_id].replica(topic, index) for node_id in assignment])
             assert dumps[0], f"{topic}-{index} has no batches"
@@ -176,17 +177,17 @@ class Cluster:
 
 
 def dotted(settings: Mapping[str, str]) -> dict[str, str]:
-    """Options by their names, in which keyword arguments have `__` for each dot."""
+    """Returns options by their names, for keyword arguments with `__` for each dot."""
     return {key.replace("__", "."): value for key, value in settings.items()}
 
 
 def log_bytes(folder: Path) -> bytes:
-    """All batches of a replica, oldest first."""
+    """Returns all batches of a replica, oldest first."""
     return b"".join(segment.read_bytes() for segment in sorted(folder.glob("*.log")))
 
 
 def dumped(folders: Sequence[Path]) -> list[list[str]]:
-    """The lines of kafka-dump-log for each batch of each replica, without where in which file it stands."""
+    """Returns the lines of kafka-dump-log for each batch of each replica, without file and position."""
     files = [file for folder in folders for file in sorted(folder.glob("*.log"))]
     text = jvm.tool("kafka-dump-log", "--files", ",".join(map(str, files)))
     assert not re.search(r"invalid|mismatch|corrupt", text, re.IGNORECASE), text[-2000:]
@@ -198,7 +199,7 @@ def dumped(folders: Sequence[Path]) -> list[list[str]]:
 
 
 class ReplicaVerification:
-    """kafka-replica-verification, which fetches all replicas side by side and compares what comes."""
+    """kafka-replica-verification, which fetches all replicas side by side and compares them."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         words = ("--broker-list", bootstrap, "--topics-include", topic, "--report-interval-ms", "500", "--time", "-2")
@@ -206,7 +207,7 @@ class ReplicaVerification:
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def assert_alike(self, within_s: float = SOON_S) -> None:
-        """It has read all replicas to their ends, and found no difference."""
+        """Checks that the tool has read all replicas to their ends, and found no difference."""
         assert self._process.stdout is not None
         overdue = threading.Timer(within_s, self._process.kill)
         overdue.start()

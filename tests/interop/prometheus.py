@@ -1,4 +1,4 @@
-"""A real Prometheus (Debian's package `prometheus`) beside brokers, asked by its HTTP interface."""
+"""A real Prometheus (Debian's package `prometheus`) that scrapes brokers, with its HTTP interface."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MONITORING = ROOT / "docker" / "monitoring"
 READY_WITHIN_S = 60
 SOON_S = 120
 INTERVAL_S = 2
-"""A scrape may take as long, of processes that share a busy machine."""
+"""Interval of scrapes, which may take that long on a busy machine."""
 
 
 class Target(NamedTuple):
-    """One process that is scraped, and the labels that Strimzi's dashboards match."""
+    """A process that is scraped, and the labels that Strimzi's dashboards match."""
 
     address: str
     pod: str
@@ -45,14 +45,14 @@ class Target(NamedTuple):
 
 
 class Series(NamedTuple):
-    """One series of an answer, with its newest value."""
+    """A series of an answer, with its newest value."""
 
     labels: Mapping[str, str]
     value: float
 
 
 class Prometheus(Server):
-    """Scrapes targets every other second, and evaluates rules as often."""
+    """Scrapes targets every other second, and evaluates rules at the same interval."""
 
     def __init__(self, folder: Path, targets: list[Target], rules: str = "") -> None:
         super().__init__("prometheus", folder / "prometheus.log")
@@ -82,7 +82,7 @@ class Prometheus(Server):
         self.launch(command, r"Server is ready to receive web requests", READY_WITHIN_S)
 
     def ask(self, path: str, **parameters: str) -> Any:
-        """Returns the data of an answer; a query that is wrong fails with Prometheus' words."""
+        """Returns the data of an answer; an invalid query fails with Prometheus' message."""
         url = f"http://127.0.0.1:{self._port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:
             with urllib.request.urlopen(url, timeout=30) as page:
@@ -102,17 +102,17 @@ class Prometheus(Server):
         return {alert["labels"]["alertname"] for alert in self.ask("alerts")["alerts"] if alert["state"] == "firing"}
 
     def wait_for(self, is_so: Callable[[], object], what: str, within_s: float = SOON_S) -> None:
-        """Waits for what comes by a scrape, which tells nobody."""
+        """Waits for a condition that only a scrape can change."""
         wait_until(is_so, lambda: f"{what}; firing: {sorted(self.firing())}", within_s=within_s, pause_s=0.25)
 
     def scraped(self, count: int) -> None:
-        """Waits until each target has been scraped so often since the start."""
+        """Waits until each target has been scraped this many times since the start."""
         expression = f"count(count_over_time(up[10m]) >= {count})"
         self.wait_for(lambda: [one.value for one in self.query(expression)] == [len(self._targets)], f"{count} scrapes")
 
 
 def page(address: str, path: str = "/metrics") -> str:
-    """Returns what a process tells of itself."""
+    """Returns the metrics page of a process."""
     with urllib.request.urlopen(f"http://{address}{path}", timeout=30) as answer:
         return str(answer.read(), "utf-8")
 
@@ -127,6 +127,6 @@ def values(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
 
 
 def promtool(*words: str) -> None:
-    """Has promtool look at something; fails with its words."""
+    """Runs promtool; fails with its message."""
     assert shutil.which("promtool"), "there is no promtool: apt-get install prometheus"
     run(["promtool", *words])

@@ -67,7 +67,7 @@ def head(words: list[str], stdin: bytes) -> Ended:
 
 
 def odradek(bootstrap: str) -> Program:
-    """Returns `odradek`, which runs in this process, with a cluster."""
+    """Returns the program `odradek` for a cluster; it runs in this process."""
 
     def run(words: list[str], stdin: bytes) -> Ended:
         out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), io.StringIO()

@@ -160,7 +160,7 @@ def named(names: LocalNames | None, principal: str) -> str:
 
 
 def sets(chance: random.Random, count: int) -> Iterator[tuple[str, str]]:
-    """Yields lines for Kafka, with our answers."""
+    """Yields lines for Kafka's implementation, each with Odradek's answer."""
     for _ in range(count):
         rules, realm = [rule(chance) for _ in range(chance.choice([1, 1, 2, 3]))], chance.choice(REALMS)
         names = ours(rules, realm)

@@ -1,4 +1,5 @@
-"""Limits over real sockets, in a real process: its memory stays bounded, and it stays up whatever clients do."""
+"""Tests limits over real sockets, in a real process: its memory stays bounded, and it keeps running, whatever clients
+do."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from tests.wire import request_frame
 MIB = 1024 * 1024
 FETCH_VERSION, PRODUCE_VERSION = 12, 12
 LAST_WITH_MESSAGE_SETS = 3
-"""Of Fetch."""
+"""The last version of Fetch with message sets."""
 WAIT_S = 10
 HELLO = request_frame(ApiVersionsRequest(), 0)
 
@@ -60,7 +61,7 @@ def peer(broker: Odradek) -> Peer:
 
 
 def private_bytes(broker: Odradek) -> int:
-    """Memory of the process's own; pages of files that the kernel can take back at any time are none."""
+    """Returns the process's private memory, without pages of files, which the kernel can reclaim at any time."""
     status = Path(f"/proc/{broker.pid}/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("RssAnon:"))) * 1024
 
@@ -110,7 +111,7 @@ def test_a_gigabyte_that_nobody_reads_takes_no_memory(odradek: Odradek) -> None:
 
 
 def test_answers_that_nobody_takes_are_not_all_memory(start_odradek: Start) -> None:
-    """Forty connections that ask for four megabytes each, and read none of them: message sets, which are no file's."""
+    """Forty connections request four megabytes each, and don't read: message sets, which are not in a file."""
     odradek = start_odradek({"odradek.unread.answers.max.bytes": str(16 * MIB)})
     writer = peer(odradek)
     topic_id = writer.create("large", max_message_bytes=str(2 * MIB))
@@ -131,7 +132,7 @@ def test_answers_that_nobody_takes_are_not_all_memory(start_odradek: Start) -> N
 def measured(broker: Odradek, times: int) -> Iterator[int]:
     for _ in range(times):
         yield private_bytes(broker)
-        time.sleep(0.01)
+        time.sleep(0.01)  # the time between samples
 
 
 def test_requests_that_nobody_reads_the_answers_of_are_not_read(odradek: Odradek) -> None:
@@ -149,7 +150,7 @@ def test_requests_that_nobody_reads_the_answers_of_are_not_read(odradek: Odradek
                 blocked_since = blocked_since or time.monotonic()
                 if time.monotonic() - blocked_since > 0.5:
                     break
-                time.sleep(0.01)
+                time.sleep(0.01)  # a socket with full buffers is tried again
         assert blocked_since is not None
         assert is_served(odradek)
 
@@ -167,7 +168,7 @@ def test_announced_frames_take_no_memory(odradek: Odradek) -> None:
 
 
 def test_half_frames_have_a_bounded_memory_and_time(start_odradek: Start) -> None:
-    """A hundred connections that each bring a megabyte of eight, and no more."""
+    """A hundred connections each send one megabyte of eight, and stop."""
     options = {
         "socket.request.max.bytes": str(8 * MIB),
         "queued.max.request.bytes": str(64 * MIB),
@@ -207,7 +208,7 @@ def test_clients_that_go_in_the_middle_of_anything(odradek: Odradek) -> None:
 
 
 def test_a_client_whose_machine_is_gone_is_found_out(odradek: Odradek) -> None:
-    """By TCP's keep-alive, whose timer runs on the broker's side."""
+    """TCP's keep-alive detects it; its timer runs on the broker's side."""
     with connect(odradek) as client:
         client.sendall(HELLO)
         assert read_frames(client, 1)
@@ -263,7 +264,7 @@ def test_garbage_closes_its_own_connection_with_one_line(odradek: Odradek) -> No
 
 
 def lines_with(broker: Odradek, text: str) -> list[str]:
-    """The lines of the log with the text, once there is one."""
+    """Returns the lines of the log with the text, once there is one."""
     wait_until(lambda: text in broker.log.read_text())
     return [line for line in broker.log.read_text().splitlines() if text in line]
 
@@ -293,7 +294,7 @@ class FewFiles(Odradek):
 
 
 def test_more_partitions_and_connections_than_files_may_be_open(tmp_path: Path) -> None:
-    """Neither keeps a log from being opened, which would be the end of its directory."""
+    """Neither prevents a log from being opened, which would take its directory offline."""
     count = 400
     odradek = FewFiles(tmp_path / "data")
     with ExitStack() as stack:

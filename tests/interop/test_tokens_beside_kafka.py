@@ -1,4 +1,5 @@
-"""Tokens beside Apache Kafka: the same are taken, and refused in the same words, to its own tool too."""
+"""Compares tokens with Apache Kafka: both accept the same, and reject with the same messages, also to Kafka's own
+tool."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ pytestmark = [pytest.mark.odradek_only, pytest.mark.security]
 
 PATIENCE_S = 20
 BASIC = "basic"
-"""The message that has something else than a token."""
+"""A message with a credential that is not a token."""
 
 
 class Brokers(NamedTuple):
@@ -69,7 +70,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
 
 
 def token(*, key: str = "ec", **changes: Any) -> str:
-    """A token for this audience, of this issuer."""
+    """Returns a token for this audience, of this issuer."""
     usual = {"aud": AUDIENCE, "iss": ISSUER, **changes}
     keys: dict[str, Any] = {"ec": (ec_key(), "ES256"), "rsa": (rsa_key(), "RS256")}
     private_key, algorithm = keys[key]
@@ -77,14 +78,14 @@ def token(*, key: str = "ec", **changes: Any) -> str:
 
 
 def forged(algorithm: str) -> str:
-    """A token signed by what everybody knows: the public key."""
+    """Returns a token signed with the public key, which everybody knows."""
     header, body = part({"alg": algorithm, "kid": "rsa"}), part(issuer.claims(aud=AUDIENCE, iss=ISSUER))
     secret = str(jwk(rsa_key(), "rsa")["n"]).encode()
     return f"{header}.{body}.{part(hmac.digest(secret, f'{header}.{body}'.encode(), hashlib.sha256))}"
 
 
 def messages() -> dict[str, bytes]:
-    """First messages, by what is in them."""
+    """Returns first messages, by their content."""
     now = int(time.time())
     tokens = {
         "elliptic curve": token(),
@@ -139,7 +140,7 @@ def messages() -> dict[str, bytes]:
 
 
 def outcome(bootstrap: str, message: bytes) -> list[object]:
-    """The answers of a broker to a first message, and to the acknowledgement of a refusal."""
+    """Returns a broker's answers to a first message, and to the acknowledgement of a rejection."""
     client = WireClient(bootstrap)
     client.ask(SaslHandshakeRequest(mechanism="OAUTHBEARER"), SaslHandshakeResponse, 1)
     answers: list[object] = []
@@ -170,7 +171,7 @@ def test_the_same_tokens_are_taken_and_refused_in_the_same_words(brokers: Broker
 
 
 class Asking:
-    """Asks both brokers for delegation tokens, as a user; answers without what is drawn or of the moment."""
+    """Requests delegation tokens from both brokers as a user; returns answers without random values and times."""
 
     def __init__(self, bootstrap: str, user: str) -> None:
         self.client = WireClient(bootstrap)
@@ -208,7 +209,7 @@ class Asking:
 
 
 def plain(answer: Any, begun_ms: float) -> str:
-    """An answer with its times in minutes from the start, and without what is drawn."""
+    """Returns an answer with its times in minutes since the start, without random values."""
 
     def minutes(match: re.Match[str]) -> str:
         value = int(match[0])
@@ -221,7 +222,7 @@ def plain(answer: Any, begun_ms: float) -> str:
 
 
 def transcript(bootstrap: str) -> list[str]:
-    """The lives of a few tokens; the metadata that a broker reads may be behind its controller's."""
+    """Runs the lives of some tokens. A broker's metadata may lag behind its controller's."""
     begun_ms = time.time() * 1000
     alice, bob = Asking(bootstrap, "alice"), Asking(bootstrap, "bob")
     first, second = alice.create("bob"), bob.create(life_ms=3_600_000)
@@ -248,8 +249,8 @@ def test_delegation_tokens_are_answered_in_the_same_way(brokers: Brokers) -> Non
 
 
 class TokenTool:
-    """Apache Kafka's tool for tokens, and its producer, at one broker; what they say, without what is drawn or of the
-    moment."""
+    """Apache Kafka's token tool and its producer, for one broker; returns their output without random values and
+    times."""
 
     def __init__(self, broker: OdradekWithUsers | ApacheKafkaWithUsers, folder: Path) -> None:
         self.bootstrap = broker.secured
@@ -258,7 +259,7 @@ class TokenTool:
         self._drawn: dict[str, str] = {}
 
     def settings(self, name: str, mechanism: str, login: str) -> str:
-        """The settings of a client, in a file."""
+        """Writes the settings of a client to a file."""
         file = self._folder / f"{name}-{self.bootstrap.rpartition(':')[2]}.properties"
         given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, "sasl.jaas.config": login}
         file.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
@@ -273,7 +274,7 @@ class TokenTool:
         return self.settings("token", "SCRAM-SHA-256", login)
 
     def run(self, settings: str, *words: str) -> str:
-        """Returns the lines of the tool; of an error its own."""
+        """Returns the lines of the tool, or its error."""
         where = ("--bootstrap-server", self.bootstrap, "--command-config", settings)
         ended = run(jvm.command_of("kafka-delegation-tokens", *where, *words), check=False)
         refused = re.findall(rb"^org\.apache\.kafka\.common\.errors\..*$", ended.stderr, re.MULTILINE)[:1]
@@ -281,7 +282,7 @@ class TokenTool:
         return b"\n".join([ended.stdout, *refused]).decode()
 
     def produce(self, settings: str, topic: str) -> str:
-        """Returns the reason for which one that comes to produce a record is refused; nothing where it is taken."""
+        """Produces a record with a token; returns the reason of a rejection, None if it is accepted."""
         where = ("--bootstrap-server", self.bootstrap, "--command-config", settings, "--topic", topic)
         ended = run(jvm.command_of("kafka-console-producer", *where), stdin=b"hello\n", check=False)
         refused = re.search(rb"SaslAuthenticationException: (.*)", ended.stdout + ended.stderr)
@@ -289,7 +290,7 @@ class TokenTool:
         return refused[1].decode() if refused else ""
 
     def plain(self, text: str) -> list[str]:
-        """The lines of a text."""
+        """Returns the lines of a text, normalized."""
         for drawn, name in self._drawn.items():
             text = text.replace(drawn, name)
         text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d", lambda match: f"+{self._hours(match[0])} h", text)
@@ -299,13 +300,13 @@ class TokenTool:
         return round((datetime.strptime(text, "%Y-%m-%dT%H:%M").timestamp() - self.begun_s) / 3600)
 
     def wait_for(self, count: int) -> None:
-        """Waits until carol has so many tokens: the metadata that a broker reads may be behind its controller's."""
+        """Waits until carol has this number of tokens, because a broker's metadata may lag behind its controller's."""
         carol = Asking(self.bootstrap, "carol")
         eventually(lambda: len(carol.describe("carol").tokens), count)
 
 
 def life_of_a_token(tool: TokenTool) -> list[list[str]]:
-    """The words of the tool from a token's beginning to its end, and of clients that show it meanwhile."""
+    """Returns the tool's output over a token's life, and the results of clients that use it meanwhile."""
     carol, bob = tool.of_user("carol"), tool.of_user("bob")
     of_carol = ("--describe", "--owner-principal", "User:carol")
     create = ("--create", "--max-life-time-period", "-1")

@@ -1,4 +1,4 @@
-"""Apache ZooKeeper, alone and as an ensemble, and the Kafka of its age: brokers, tools and Scala clients."""
+"""Apache ZooKeeper, alone and as an ensemble, and the Kafka versions that use it: brokers, tools and Scala clients."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests.waiting import wait_until
 
 OLDEST, NEWEST = "3.6.4", "3.9.3"
 TICK_MS = 500
-"""A session lasts two ticks at least, and twenty at most."""
+"""ZooKeeper's tick: a session lasts at least two ticks, and at most twenty."""
 
 READY_TIMEOUT_S = 60
 SOON_S = 90
-"""Sessions have to end, and rebalances begin again after pauses."""
+"""Timeout: sessions have to end, and rebalances start again after pauses."""
 
 SESSION_MS = 6_000
 LOG4J = f"-Dlog4j.configuration=file:{HERE / 'log4j.properties'}"
@@ -41,36 +41,36 @@ JAVA_MULTIPLIER, JAVA_MASK = 0x5DEECE66D, (1 << 48) - 1
 
 @cache
 def zookeeper(version: str) -> Path:
-    """The jars of Apache ZooKeeper's server."""
+    """Returns the jars of Apache ZooKeeper's server."""
     return resolve(f"zookeeper-{version}", HERE / "zookeeper.xml", f"-Dzookeeper.version={version}")
 
 
 @cache
 def old_kafka(version: str) -> Path:
-    """The jars of a Kafka that needs ZooKeeper."""
+    """Returns the jars of a Kafka that needs ZooKeeper."""
     return resolve(f"old-kafka-{version}", HERE / "old-kafka.xml", f"-Dkafka.version={version}")
 
 
 def old_java(version: str, main: str, *arguments: str) -> list[str]:
-    """The command line of a class of an old Kafka, by `java` itself: the scripts of the age pass flags that today's
-    refuse."""
+    """Returns the command line of a class of an old Kafka, by `java` itself, because the old scripts pass flags that
+    current JVMs reject."""
     return java(f"{old_kafka(version)}/*", main, *arguments, flags=SMALL)
 
 
 def old_program(version: str, source: str, *arguments: str) -> list[str]:
-    """The command line of a program of ours, by the Scala clients of an old Kafka."""
+    """Returns the command line of a program of ours, with the Scala clients of an old Kafka."""
     classpath = compiled_against(source, old_kafka(version), f"old-{version}")
     return java(classpath, Path(source).stem, *arguments, flags=SMALL)
 
 
 def old_tool(version: str, main: str, *arguments: str, stdin: str = "", timeout_s: float = 120) -> str:
-    """Run one of an old Kafka's tools to its end; what it printed, on both channels."""
+    """Runs one of an old Kafka's tools to its end; returns its output and errors."""
     ended = run(old_java(version, main, *arguments), stdin=stdin.encode(), timeout_s=timeout_s)
     return (ended.stdout + ended.stderr).decode()
 
 
 class ZooKeeper(Server):
-    """One server of Apache ZooKeeper; one of an ensemble where it is told of the others."""
+    """A server of Apache ZooKeeper, alone or as a member of an ensemble."""
 
     def __init__(self, data: Path, version: str = OLDEST, number: int = 1, members: Sequence[str] = ()) -> None:
         super().__init__(f"zookeeper {number}", data.with_name(f"{data.name}.log"))
@@ -87,7 +87,7 @@ class ZooKeeper(Server):
         self.until_serving()
 
     def launch_only(self) -> None:
-        """Start it without waiting: a member of an ensemble serves once there is a majority."""
+        """Starts the server without waiting: a member of an ensemble serves once there is a majority."""
         self.launch(self._command(), r"^\$ ", READY_TIMEOUT_S)
 
     def _command(self) -> list[str]:
@@ -112,7 +112,7 @@ class ZooKeeper(Server):
         return java(f"{zookeeper(self.version)}/*", main, str(file), flags=flags)
 
     def mode(self) -> str:
-        """`standalone`, `leader` or `follower`; empty while it does not serve."""
+        """Returns `standalone`, `leader` or `follower`; empty while it doesn't serve."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
                 connection.sendall(b"srvr")
@@ -154,7 +154,7 @@ class Ensemble:
         return next(server for server in self.servers if server.mode() == "leader")
 
     def kill(self) -> None:
-        """Kill all of them."""
+        """Kills all of them."""
         for server in self.servers:
             server.kill9()
 
@@ -164,7 +164,7 @@ class Ensemble:
 
 
 def session_password(session_id: int) -> bytes:
-    """The password of a session, which a server of ZooKeeper derives from its id (ZooKeeperServer.generatePasswd): the
+    """Returns the password of a session, which ZooKeeper derives from its id (ZooKeeperServer.generatePasswd): the
     first sixteen bytes of a java.util.Random."""
     state, password = (session_id ^ PASSWORD_SECRET ^ JAVA_MULTIPLIER) & JAVA_MASK, b""
     while len(password) < PASSWORD_BYTES:
@@ -174,7 +174,7 @@ def session_password(session_id: int) -> bytes:
 
 
 def expire(address: str, session_id: int) -> None:
-    """Ends the session of somebody else, who is told that it has expired."""
+    """Ends the session of another client, which gets the event that it has expired."""
     client = KazooClient(address, client_id=(session_id, session_password(session_id)))
     client.start(timeout=READY_TIMEOUT_S)
     assert client.client_id is not None
@@ -185,7 +185,7 @@ def expire(address: str, session_id: int) -> None:
 
 @contextmanager
 def znodes(address: str) -> Iterator[KazooClient]:
-    """A look of our own at the znodes."""
+    """Returns a client of our own that reads znodes."""
     client = KazooClient(address)
     client.start(timeout=READY_TIMEOUT_S)
     try:
@@ -196,7 +196,7 @@ def znodes(address: str) -> Iterator[KazooClient]:
 
 
 def looked(address: str, look: Callable[[KazooClient], T]) -> T | None:
-    """The answer of a look at the znodes; None where the ensemble has none just now."""
+    """Returns the result of reading znodes; None while the ensemble gives none."""
     try:
         with znodes(address) as client:
             return look(client)
@@ -245,12 +245,12 @@ class OldKafka(Server):
 
 
 def until(condition: Callable[[], object], servers: Iterable[Server] = (), patience_s: float = SOON_S) -> None:
-    """Waits for what others do with znodes and logs, of which nobody is told."""
+    """Waits for changes of znodes and logs by other processes, which notify no client."""
     wait_until(condition, lambda: "\n".join(server.tail(4_000) for server in servers), within_s=patience_s)
 
 
 def facing(connect: str, **options: str) -> dict[str, str]:
-    """The properties of a broker before an ensemble; `options` have `__` for each dot."""
+    """Returns the properties of a broker with an ensemble; `options` have `__` for each dot."""
     return {
         "zookeeper.connect": connect,
         "zookeeper.session.timeout.ms": str(SESSION_MS),
@@ -261,7 +261,7 @@ def facing(connect: str, **options: str) -> dict[str, str]:
 
 
 def started(data: Path, connect: str, **options: str) -> Odradek:
-    """A broker that is the active one of its ensemble."""
+    """Starts a broker that is the active one of its ensemble."""
     broker = Odradek(data, facing(connect, **options))
     broker.start()
     with znodes(connect) as client:

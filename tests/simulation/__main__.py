@@ -91,7 +91,7 @@ def worlds() -> dict[str, str]:
 
 
 def world_name(file: Path) -> str:
-    """Returns the subject of the module, or its folder if the folder is a simulation."""
+    """Returns the name of a module's world: its file name without affixes, or the name of its folder."""
     about = file.stem.removeprefix("test_")
     return file.parent.name if about == "simulation" else about.removesuffix("_simulation")
 

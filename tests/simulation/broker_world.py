@@ -167,7 +167,7 @@ class BrokerWorld:
 
 
 class SimulatedConnection:
-    """The connection of `TransactionalClient`. It is opened when needed, and lost now and then."""
+    """The connection of `TransactionalClient`. It is opened when needed, and sometimes lost."""
 
     def __init__(self, world: BrokerWorld, loss: float = 0.0) -> None:
         self.world = world

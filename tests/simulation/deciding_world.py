@@ -67,7 +67,7 @@ class DecidingWorld:
         self.is_full = False
         """True if the controller's disk is full."""
         self.stale: tuple[int, int] | None = None
-        """The broker whose session ended first, and the time since when the disk could have stored that."""
+        """The broker whose session ended first, and the time since when the disk has had space to store its fencing."""
         self.image = Image("the-cluster")
         self.rules = ConfigRules(OPTIONS.node_id)
         self.sessions = BrokerSessions(SESSION_MS, OPTIONS.own_broker_id)
@@ -131,8 +131,8 @@ class DecidingWorld:
         self.counts["elected"] += 1
 
     def check_leader(self) -> None:
-        """Checks the leader once in each leader epoch, when it begins to lead; a leader that is dead by then never
-        did."""
+        """Checks the leader once in each leader epoch, when it begins to lead. A leader that has died before is not
+        checked."""
         leader, partition = self.leader(), self.partition
         if leader is None or partition.leader_epoch == self.served_epoch:
             return
@@ -352,8 +352,8 @@ class DecidingWorld:
         self.check_sessions()
 
 
-def simulate(seed: int, steps: int) -> DecidingWorld:
+def simulate(seed: int, steps: int, make: Callable[[int], DecidingWorld] = DecidingWorld) -> DecidingWorld:
     """Simulates this number of steps, and returns the world."""
-    world = DecidingWorld(seed)
+    world = make(seed)
     world.run(steps)
     return world

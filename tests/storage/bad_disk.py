@@ -1,4 +1,4 @@
-"""A disk that fails as it is told to."""
+"""A disk that fails on demand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BROKEN = OSError(errno.EIO, "Input/output error")
 
 
 class BadDisk(OsDisk):
-    """A disk on which calls fail when a rule says so: (call, path) -> the error, or None."""
+    """A disk on which a call fails if the rule returns an error: (call, path) -> the error, or None."""
 
     __slots__ = ("fault", "measured", "paths", "room")
 
@@ -20,7 +20,7 @@ class BadDisk(OsDisk):
         super().__init__()
         self.fault: Callable[[str, str], OSError | None] = lambda call, path: None
         self.room: int | None = None
-        """Bytes that can still be written before it is full."""
+        """Number of bytes that can be written before the disk is full."""
         self.measured: Space | None = None
         """The space that it says it has; None for the machine's."""
         self.paths: dict[int, str] = {}

@@ -261,8 +261,8 @@ def _take_place(joining: Joining, old: ClassicMember, member_id: str) -> Classic
 
 
 def _replaced(joining: Joining, member: ClassicMember, leader_before: str | None) -> JoinGroupResponse:
-    """Returns the answer without a rebalance. A leader that can skip the assignment stays leader; an older client is
-    told that another member leads, because a leader must send assignments."""
+    """Returns the answer without a rebalance. A leader whose client can skip the assignment stays leader. For an older
+    client the answer names another leader, because an older leader would send assignments."""
     if joining.client.version >= FIRST_SKIP_ASSIGNMENT_VERSION:
         return joined(joining.group, member, skip_assignment=joining.group.is_leader(member.member_id))
     response = joined(joining.group, member)

@@ -15,7 +15,7 @@ from protocol.schema import Message
 
 
 class ModernMember(Protocol):
-    """A member, as far as both group types use it."""
+    """The fields of a member that both group types have."""
 
     @property
     def member_id(self) -> str: ...

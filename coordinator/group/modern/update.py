@@ -1,7 +1,7 @@
 """The steps that decisions on a member of a consumer group or share group share.
 
 A member that joins or changes may change the group's subscriptions and so its epoch; a new epoch needs a new target
-assignment; and the member then takes a step towards it, which is each type's own. Source: Kafka's GroupMetadataManager
+assignment; and the member then takes a step towards it, which differs by type. Source: Kafka's GroupMetadataManager
 and TargetAssignmentBuilder (KIP-848, KIP-932, KIP-1263).
 """
 

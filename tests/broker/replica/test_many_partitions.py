@@ -1,4 +1,5 @@
-"""A topic of many partitions: everybody else is served while it is made, and what happens meanwhile does no harm."""
+"""Tests the creation of a topic with many partitions: other clients are served meanwhile, and concurrent changes do no
+harm."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ CREATE_TOPICS, METADATA, PRODUCE_BY_ID = 19, 12, 13
 
 
 class HeldBack(NewLogs):
-    """Makes none while `is_held`: a request that waits for a disk takes more turns than all logs do."""
+    """Creates no logs while `is_held`, because a request that waits for a disk takes more turns than all logs do."""
 
     is_held = False
 
@@ -61,7 +62,7 @@ class HeldBack(NewLogs):
 
 
 class Slowly(InProcess):
-    """A broker that makes one log in a turn of the event loop."""
+    """A broker that creates one log in each turn of the event loop."""
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
@@ -75,7 +76,7 @@ class Slowly(InProcess):
         return self.server.broker.replicas
 
     async def half_made(self, topic: str = "t") -> None:
-        """Returns when there are some of the topic's partitions, and some are not there."""
+        """Returns once some of the topic's partitions exist and some don't."""
         await until(lambda: len(self.replicas.topic(topic)) >= MANY // 4)
         assert len(self.replicas.topic(topic)) < MANY // 2
 
@@ -92,7 +93,7 @@ def begin_to_create(client: Client, topic: str = "t") -> None:
 
 
 async def created(client: Client) -> int:
-    """The error code that the topic is answered with."""
+    """Returns the error code in the answer about the topic."""
     (frame,) = await client.frames(1)
     return decode_response(frame, CREATE_TOPICS, 7, CreateTopicsResponse).topics[0].error_code
 

@@ -1,4 +1,4 @@
-"""A broker that asks for SASL, and clients that authenticate frame by frame."""
+"""A broker that requires SASL, and clients that authenticate frame by frame."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ OPEN, CLOSED = 0, 1
 
 
 def served(directory: Path, clock: Clock | None = None, /, **options: str) -> InProcess:
-    """A broker with both listeners; `options` by attribute names."""
+    """Yields a broker with both listeners; `options` are by attribute names."""
     given = {name.replace("_", "."): value for name, value in options.items()}
     return InProcess(directory, {**OPTIONS, **given}, clock)
 
 
 def add_user(server: Server, name: str, password: str, iterations: int = 4096) -> None:
-    """Gives the broker's image a SCRAM-SHA-256 user."""
+    """Adds a SCRAM-SHA-256 user to the broker's image."""
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), b"salt", iterations)
     stored_key = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
     credential = UserScramCredentialRecord(
@@ -74,7 +74,7 @@ async def scram(client: Client, name: str, password: str) -> SaslAuthenticateRes
 
 
 def raw(message: bytes) -> bytes:
-    """A message of SASL as a frame of its own."""
+    """Sends a SASL message as a separate frame."""
     return struct.pack(">i", len(message)) + message
 
 

@@ -1,4 +1,4 @@
-"""A broker whose clients authenticate by tokens."""
+"""Tests a broker whose clients authenticate by tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.oauth_options import OAUTH_MODULE, SIGNED_HANDLERS, UNSECURED_HANDLER
-from broker.network.connection_lines import ConnectionLines
 from protocol.config import ConfigError
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -20,6 +19,7 @@ from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
 from tests.broker.security.issuer import Issuer, bearer, ec_key, jwk, jwks, serving, token, unsigned
 from tests.broker.security.sasl import authenticate, closing, handshake, raw, stranger
 from tests.clock import RunningClock
+from tests.log_lines import Line, problems
 
 PREFIX = "listener.name.sasl_plaintext.oauthbearer."
 OPTIONS = {
@@ -32,7 +32,7 @@ FAILED = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
 def served(directory: Path, clock: Clock | None = None, /, **options: str) -> InProcess:
-    """A broker whose issuer's keys are in a file; options by attribute names."""
+    """Yields a broker whose issuer's keys are in a file; options by attribute names."""
     keys = directory / "keys.json"
     keys.write_bytes(jwks(jwk(ec_key(), "one")))
     given = {name.replace("_", "."): value for name, value in options.items()}
@@ -66,16 +66,14 @@ async def test_a_token_that_is_refused_is_told_in_json_and_after_the_acknowledge
 
 
 async def test_the_log_has_why_a_token_is_refused_though_its_client_takes_the_refusal_for_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, logged: list[Line]
 ) -> None:
-    reasons: list[str] = []
-    monkeypatch.setattr(ConnectionLines, "failed", lambda _self, _of, error: reasons.append(error.message))
     async with served(tmp_path) as broker:
         client = stranger(broker)
         await log_in(client, token(ec_key(), exp=int(time.time()) - 60))
         client.send(request_frame(ALL_TOPICS, 12))
         assert (client.wire.closing, bytes(client.wire.sent)) == (True, b"")
-    (reason,) = reasons
+    (reason,) = [line.fields["reason"] for line in problems(logged)]
     assert reason.startswith("METADATA is not answered after OAUTHBEARER failed: ")
     assert "exp" in reason
 
@@ -149,7 +147,7 @@ async def test_keys_behind_a_url_are_here_in_time_and_renewed(tmp_path: Path) ->
 
 
 async def eventually(broker: InProcess, of: str) -> None:
-    """Returns once a token is taken."""
+    """Returns once a token is accepted."""
     async with asyncio.timeout(LONG_S):
         while True:
             client = stranger(broker)
@@ -161,7 +159,7 @@ async def eventually(broker: InProcess, of: str) -> None:
 
 
 async def test_without_keys_nobody_is_refused_and_nobody_let_in(tmp_path: Path) -> None:
-    """A client that is disconnected comes again; one whose token is refused may not."""
+    """A client that is disconnected tries again; a client whose token is rejected may not."""
     with serving(Issuer(jwk(ec_key(), "one"))) as issuer:
         issuer.fails = True
         async with served(tmp_path, sasl_oauthbearer_jwks_endpoint_url=issuer.url) as broker:

@@ -1,4 +1,5 @@
-"""Markers for other brokers: the partitions of a transaction travel together, and each has its own answer."""
+"""Tests markers for other brokers: a message has all partitions of a transaction, and each partition gets its own
+answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Operations on share group state as they travel: what a broker sends is what the other performs and answers."""
+"""Tests operations on share group state in requests between brokers: the other broker performs and answers the
+operation that was sent."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ ANSWERS: list[tuple[Any, object]] = [
     (ReadSummary(KEY), Summary(2, 4, 5, 1)),
     (DeleteState(KEY), None),
 ]
-"""An operation of each kind, and its answer."""
+"""Returns an operation of each kind, with its answer."""
 
 
 @pytest.mark.parametrize(("operation", "answer"), ANSWERS, ids=lambda value: type(value).__name__)

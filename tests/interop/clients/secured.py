@@ -36,7 +36,7 @@ class Access(NamedTuple):
 
 
 class Refused(Exception):
-    """A client was not authenticated, or is not authorized. Has the client's error message."""
+    """A client was not authenticated, or is not authorized. The text is the client's error message."""
 
 
 class SecuredClient(Protocol):

@@ -1,4 +1,4 @@
-"""Rules for all messages: names, versions, laziness, words."""
+"""Tests the rules for all messages: names, versions, lazy compilation, words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEWEST = {
     ApiKey.TXN_OFFSET_COMMIT: 6,
     ApiKey.SHARE_FETCH: 2,
 }
-"""Some newest stable versions, as Kafka's table of APIs has them; version 6 of InitProducerId is not stable."""
+"""Some of the newest stable versions, according to Kafka's table of APIs; version 6 of InitProducerId is not stable."""
 
 FIRST = {
     ApiKey.ALTER_PARTITION: 2,

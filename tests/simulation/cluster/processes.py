@@ -72,12 +72,12 @@ class Process:
             self._loop.release(held)
 
     def bury(self, handle: Handle) -> None:
-        """Cancels what is scheduled for the process after its end."""
+        """Cancels the callbacks that are scheduled for a process that has ended."""
         self._remains.append((handle._callback, handle._args))  # type: ignore[attr-defined]
         handle.cancel()
 
     def _bury(self) -> None:
-        """Cancels what is scheduled, and does so again a turn later, because a running callback may have scheduled
+        """Cancels the scheduled callbacks, now and again one turn later, because a running callback may schedule
         more."""
         held, self.held = self.held, None
         self._remains += [(handle._callback, handle._args) for handle in held or ()]  # type: ignore[attr-defined]
@@ -205,7 +205,7 @@ class ClusterLoop(VirtualLoop):
         heapq.heapify(scheduled)
 
     def release(self, held: list[Handle]) -> None:
-        """Schedules again what `hold` has removed."""
+        """Schedules the callbacks again that `hold` has removed."""
         for handle in held:
             if isinstance(handle, TimerHandle):
                 heapq.heappush(self._scheduled, handle)  # type: ignore[attr-defined]

@@ -198,7 +198,7 @@ class MixedSimulation(Simulation):
     )  # fmt: skip
 
     def check_beliefs(self) -> None:
-        """Checks that members at the epoch known to the coordinator own no partition together."""
+        """Checks that no two members with their current epoch own the same partition."""
         group = self.groups.shard.state.groups.get(GROUP)
         believed: dict[object, str] = {}
         for consumer in self.consumers:

@@ -53,7 +53,7 @@ def as_json(run: ClassRun, commit: str) -> dict[str, object]:
 
 
 def measure(suite: Suite, names: list[str], broker: str, file: Path, logs: Path) -> list[str]:
-    """Runs classes, and writes the file of results after each. Returns what was not as expected."""
+    """Runs classes, and writes the file of results after each class. Returns a line for each unexpected outcome."""
     entries = outcomes.expected() if broker == "odradek" else []
     commit = wheel.git("rev-parse", "HEAD").decode().strip()
     results = json.loads(file.read_text())["classes"] if file.exists() else {}
