@@ -1,15 +1,18 @@
 """Turns on the event loop: a request with much work pauses now and then, so that other connections are served.
 
 Apache Kafka handles requests in several threads. Here all requests run on one loop, so a handler with many entries
-awaits `Turns.next` between them.
+awaits `Turns.next` between them. However many such requests there are, one has its turn in each round of the loop.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from typing import Final, TypeVar
+from weakref import WeakKeyDictionary
 
-from broker.clock import NS_PER_MS, Clock, next_turn
+from broker.clock import NS_PER_MS, Clock
 
 TURN_MS: Final = 5
 """Time after which a request, or a connection with several requests, lets others run."""
@@ -39,6 +42,35 @@ class Turn:
         return answered >= REQUESTS or self._now_ns() >= self._ends_ns
 
 
+class TurnQueue:
+    """The requests that wait for their next turn on an event loop, in order."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def wait(self) -> None:
+        """Returns in a later round of the loop, in which no other request has its turn."""
+        loop = asyncio.get_running_loop()
+        admitted = loop.create_future()
+        self._waiting.append(admitted)
+        if len(self._waiting) == 1:
+            loop.call_soon(self._admit, loop)
+        await admitted
+
+    def _admit(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Admits the first request that still waits; the next follows in the next round."""
+        while self._waiting and self._waiting[0].done():  # its client is gone
+            self._waiting.popleft()
+        if self._waiting:
+            self._waiting.popleft().set_result(None)
+        if self._waiting:
+            loop.call_soon(self._admit, loop)
+
+
+QUEUES: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, TurnQueue]] = WeakKeyDictionary()
+"""The queue of each event loop."""
+
+
 class Turns:
     """The turns of one request. The first begins with the first call of `next`, which never waits."""
 
@@ -57,7 +89,7 @@ class Turns:
             self._ends_ns = now_ns + _TURN_NS
         elif now_ns >= self._ends_ns:
             self.taken += 1
-            await next_turn()
+            await QUEUES.setdefault(asyncio.get_running_loop(), TurnQueue()).wait()
             self._ends_ns = self._now_ns() + _TURN_NS
 
     async def map(self, answer: Callable[[Entry], Answer], entries: Sequence[Entry]) -> list[Answer]:

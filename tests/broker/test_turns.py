@@ -13,7 +13,7 @@ import pytest
 from broker.dispatch import call as call_module
 from broker.replica.replicas import Replicas
 from broker.request import bounded_answer
-from broker.request.turns import ENTRIES, REQUESTS, Turn, Turns
+from broker.request.turns import ENTRIES, REQUESTS, TURN_MS, Turn, Turns
 from protocol.api_key import ApiKey
 from protocol.errors import MAX_MESSAGE_LENGTH, ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -268,3 +268,26 @@ async def test_a_text_that_an_answer_cannot_carry_closes_the_connection(tmp_path
         assert not client.wire.sent
         assert (await served.client().ask(HELLO, 3, ApiVersionsResponse)).error_code == 0
     assert not errors(logged)
+
+
+async def test_one_request_after_the_other_has_its_turn() -> None:
+    """Otherwise a client that sends large requests over many connections has as many turns before others have one."""
+    worked: list[int] = []
+
+    async def work(number: int) -> None:
+        turns = Turns(ManualClock(tick_ms=TURN_MS))
+        for _ in range(5):
+            await turns.next()
+            worked.append(number)
+
+    requests = [asyncio.ensure_future(work(number)) for number in range(10)]
+    await asyncio.sleep(0)  # the first turns
+    requests[3].cancel()
+    rounds = []
+    while not all(request.done() for request in requests):
+        before = len(worked)
+        await asyncio.sleep(0)
+        rounds.append(worked[before:])
+    others = [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    assert max(map(len, rounds)) == 1
+    assert [number for some in rounds for number in some] == others * 4

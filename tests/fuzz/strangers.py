@@ -35,7 +35,7 @@ from tests.broker.security.certificates import Authority
 from tests.broker.security.sasl import PLAIN_USERS, add_user
 from tests.fuzz.callbacks import Stopwatch
 from tests.fuzz.exchanges import SCRIPTS, TLS_SCRIPTS, Script, Steps, request_bytes
-from tests.fuzz.large import LONGEST_CALLBACK_S, LargeFrames
+from tests.fuzz.large import LONGEST_CALLBACK_S, MOST_BYTES, LargeFrames
 from tests.fuzz.mutations import garble
 from tests.log_lines import errors, log_lines
 from tests.simulation.__main__ import parse_seeds
@@ -232,6 +232,8 @@ class Doors:
             one.leave()
         self.counts["cut off"] += len(self.abandoned)
         self.abandoned.clear()
+        for size_bytes in (0, MOST_BYTES):  # a thread may still encode the answer to a client that is gone
+            await self.broker.server.broker.codec_threads.of(size_bytes).call(lambda: None)
         left = sum(len(listener.connections) for listener in self.broker.server.listeners)
         return [f"{left} connections are left"] if left else []
 
