@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from docs import conformance_franz_go
 from tests.interop.suites.apache import outcomes
 from tests.interop.suites.apache.outcomes import NOT_POINTABLE, OUTCOMES, PASSED, SKIPPED, JUnitTest
 
@@ -114,7 +115,7 @@ def escaped(text: str) -> str:
 def page() -> str:
     results = load()
     rows = "".join(f"{row(result)}\n" for result in results)
-    return HEAD + rows + "".join(sections(not_passed(results)))
+    return HEAD + rows + "".join(sections(not_passed(results))) + conformance_franz_go.section()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from protocol.config import INT, LIST, LONG, Config, ConfigError, option
+from protocol.config import BOOLEAN, INT, LIST, LONG, Config, ConfigError, option
 from protocol.numbers import port_number, whole_number
 
 UNKNOWN_ID: Final = -1
@@ -91,6 +91,12 @@ class QuorumOptions(Config):
         9_000,
         "Time without heartbeats after which a controller fences a broker; also the longest pause before a broker "
         "retries a connection to the controller.",
+    )
+    controlled_shutdown_enable = option(
+        BOOLEAN,
+        True,
+        "Hand over the partitions that a stopping broker leads before it stops serving clients. Without it, their "
+        "leaders change only when the controller fences the broker.",
     )
     initial_broker_registration_timeout_ms = option(
         INT, 60_000, "Time that a starting broker tries to register with the controller before it gives up."

@@ -78,8 +78,8 @@ IGNORED: Final = {
         controller.quorum.append.linger.ms controller.quorum.auto.join.enable
         controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
         """,
-    "the broker always hands over leadership when it stops, and has its own limits for connections to other nodes": """
-        controlled.shutdown.enable controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
+    "the broker has its own limits for controlled shutdowns and for connections to other nodes": """
+        controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
         controller.socket.timeout.ms replica.socket.receive.buffer.bytes
         socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
         """,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Final
 
@@ -28,8 +29,21 @@ async def alter_client_quotas(call: Call[AlterClientQuotasRequest]) -> object:
     return await call.by_controller()
 
 
-async def resolvable(hosts: AbstractSet[str]) -> set[str]:
-    """Returns the hosts that resolve, and the addresses. Raises KafkaError(INVALID_REQUEST) for too many names."""
+def is_known(host: str) -> bool:
+    """Resolves a name in the calling thread. Unlike the event loop's resolver, it leaves no future behind if the client
+    disconnects."""
+    if "\0" in host:
+        return False  # C would read only the part before it
+    try:
+        socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return False
+    return True
+
+
+async def resolvable(hosts: AbstractSet[str], is_known: Callable[[str], bool] = is_known) -> set[str]:
+    """Returns the hosts that resolve, by `is_known` in threads, and the addresses. Raises KafkaError(INVALID_REQUEST)
+    for too many names."""
     addresses = {host for host in hosts if is_address(host)}
     names = sorted(hosts - addresses)
     if len(names) > MAX_LOOKUPS:
@@ -51,18 +65,6 @@ def is_address(host: str) -> bool:
             continue
         return True
     return False
-
-
-def is_known(host: str) -> bool:
-    """Resolves a name in the calling thread. Unlike the event loop's resolver, it leaves no future behind if the client
-    disconnects."""
-    if "\0" in host:
-        return False  # C would read only the part before it
-    try:
-        socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return False
-    return True
 
 
 API = Api(

@@ -73,6 +73,8 @@ class Incarnation(NamedTuple):
     rack: str | None = None
     previous_broker_epoch: int = UNKNOWN_EPOCH
     """The broker epoch of the last run, if that was stopped cleanly."""
+    hands_over: bool = True
+    """True if a stop is a controlled shutdown (controlled.shutdown.enable)."""
 
 
 class Node:
@@ -158,9 +160,13 @@ class Node:
 
     async def leave(self) -> None:
         """Performs a controlled shutdown: hands over the partitions that this broker leads, and is fenced. Gives up if
-        the controller lets it lead some for LEAVE_MS. Raises KafkaError.
+        the controller lets it lead some for LEAVE_MS. Without controlled.shutdown.enable, the controller isn't told.
+        Raises KafkaError.
         """
         if self.broker_epoch == UNKNOWN_EPOCH:
+            return
+        if not self.incarnation.hands_over:
+            self.state = NodeState.SHUTTING_DOWN
             return
         self.state = NodeState.PENDING_CONTROLLED_SHUTDOWN
         deadline_ms, answers = self._clock.monotonic_ms() + LEAVE_MS, 0

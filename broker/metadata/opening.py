@@ -68,6 +68,7 @@ class MetadataSettings(NamedTuple):
     snapshots: SnapshotRules = SnapshotRules()
     log_config: LogConfig = CONFIG
     list_options: Mapping[ResourceType, Mapping[str, str | None]] = MappingProxyType({})  # as ConfigRules needs them
+    hands_over: bool = True  # as in Incarnation
 
     @property
     def metadata_dir(self) -> str:
@@ -86,6 +87,7 @@ def begin_incarnation(
         incarnation_id=new_uuid(),
         rack=settings.options.rack,
         previous_broker_epoch=previous_epoch(disk, settings.log_dirs),
+        hands_over=settings.hands_over,
     )
 
 

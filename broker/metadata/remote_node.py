@@ -141,11 +141,12 @@ class RemoteNode(Node):
 
     async def leave(self) -> None:
         """Hands over the partitions that this broker leads, if other brokers can lead them; then it is fenced. Gives up
-        if the controllers don't answer for a session timeout, because they then fence the broker themselves.
+        if the controllers don't answer for a session timeout, because they then fence the broker themselves. Without
+        controlled.shutdown.enable, the heartbeats only end.
         """
         if self._heartbeats is None:
             return
-        if self.state is NodeState.RUNNING and not self._heartbeats.done():
+        if self.state is NodeState.RUNNING and self.incarnation.hands_over and not self._heartbeats.done():
             self.state = NodeState.PENDING_CONTROLLED_SHUTDOWN
             self._answered_ms = begun_ms = self._clock.monotonic_ms()
             self._hurry()

@@ -109,7 +109,7 @@ class PartitionStorage(Generic[E]):
     def _schedule(self) -> None:
         linger_ms = ADAPTIVE_LINGER if self._linger_ms is None else self._linger_ms()
         if linger_ms > 0:
-            asyncio.get_running_loop().call_later(linger_ms / 1000, self.flush)
+            self._clock.call_after(linger_ms, self.flush)
         else:
             asyncio.get_running_loop().call_soon(self.flush)
 

@@ -72,6 +72,7 @@ def metadata_settings(
         snapshots=snapshot_rules(config),
         log_config=metadata_log_config(config),
         list_options={ResourceType.BROKER: list_defaults()},
+        hands_over=config.controlled_shutdown_enable,
     )
 
 

@@ -62,7 +62,7 @@ class Faults:
         role = next(self._roles)
         victim = self._victim(role)
         (fault,) = self._chance.choices([*self._faults], [*self._faults.values()])
-        time.sleep(self._chance.uniform(0.1, 1.5))
+        time.sleep(self._chance.uniform(0.1, 1.5))  # the time between faults, by the seed
         struck = Struck(fault.__name__.strip("_"), role, victim.make.value)
         self.counts[struck] += 1
         fault(victim)
@@ -93,13 +93,13 @@ class Faults:
 
     def _last(self) -> None:
         """Waits while a fault lasts."""
-        time.sleep(self._chance.uniform(0.1, MOST_S))
+        time.sleep(self._chance.uniform(0.1, MOST_S))  # the length of a fault, by the seed
 
     # Faults
 
     def _kill(self, victim: EitherNode) -> None:
         victim.kill9()
-        time.sleep(self._chance.choice((0, SESSION_S)))
+        time.sleep(self._chance.choice((0, SESSION_S)))  # the session ends meanwhile, or does not
         victim.start()
 
     def _stop(self, victim: EitherNode) -> None:

@@ -94,7 +94,7 @@ def test_no_record_is_skipped_while_members_come_and_go(name: str, broker: Broke
             members.append(join(flavour))
         else:
             members.append(join(flavour))
-        time.sleep(0.5)
+        time.sleep(0.5)  # members come and go in the middle of rebalances, or after them
     everything_seen(members, 6 * (COUNT // 2))
 
 

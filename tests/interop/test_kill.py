@@ -37,7 +37,7 @@ def test_what_was_acknowledged_survives_every_kill(broker: Broker, request: pyte
         thread.start()
 
     for _ in range(cycles):
-        time.sleep(chance.uniform(*LOAD_S))
+        time.sleep(chance.uniform(*LOAD_S))  # the length of the load, by the seed
         broker.kill9()
         broker.start()
     for writer in writers:

@@ -132,7 +132,7 @@ def test_answers_that_nobody_takes_are_not_all_memory(start_odradek: Start) -> N
 def measured(broker: Odradek, times: int) -> Iterator[int]:
     for _ in range(times):
         yield private_bytes(broker)
-        time.sleep(0.01)
+        time.sleep(0.01)  # the time between samples
 
 
 def test_requests_that_nobody_reads_the_answers_of_are_not_read(odradek: Odradek) -> None:
@@ -150,7 +150,7 @@ def test_requests_that_nobody_reads_the_answers_of_are_not_read(odradek: Odradek
                 blocked_since = blocked_since or time.monotonic()
                 if time.monotonic() - blocked_since > 0.5:
                     break
-                time.sleep(0.01)
+                time.sleep(0.01)  # a socket with full buffers is tried again
         assert blocked_since is not None
         assert is_served(odradek)
 

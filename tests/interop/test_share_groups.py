@@ -86,7 +86,7 @@ def test_a_lock_that_is_renewed_holds(consumers: Consumers, broker: Broker, topi
     consumers.open("b", topic, EXPLICIT)
     assert offsets(consumers.poll("a", 1)) == [0]
     for _ in range(4):
-        time.sleep(LOCK_S / 2)
+        time.sleep(LOCK_S / 2)  # half of the lock's time, in real time as the client has no clock of its own
         consumers.acknowledge("a", "RENEW", 0)
         assert consumers.commit("a") == []
         assert consumers.poll("b", timeout_s=0.1) == []

@@ -106,7 +106,7 @@ def test_a_copy_is_exact_though_everyone_is_killed(broker: Broker, tmp_path: Pat
     for _ in range(KILLS):
         copying.fill(broker.bootstrap, 300, count)
         count += 300
-        time.sleep(chance.uniform(0.5, 3))
+        time.sleep(chance.uniform(0.5, 3))  # the time between kills, by the seed
         chance.choice([broker.kill9, *(copier.restart for copier in copiers)])()
         broker.restart()
     values = copying.read(broker.bootstrap, COMMITTED, count)
@@ -129,13 +129,13 @@ def test_no_anomaly_though_broker_and_producers_are_killed(broker: Broker) -> No
     for thread in (*readers, *writers):
         thread.start()
     for _ in range(KILLS):
-        time.sleep(chance.uniform(0.3, 2))
+        time.sleep(chance.uniform(0.3, 2))  # the time between kills, by the seed
         broker.kill9()
         broker.start()
     for writer in writers:
         writer.finish()
     history.final = histories.read_to_the_end(broker.bootstrap)
-    time.sleep(copying.SETTLE_S)
+    time.sleep(copying.SETTLE_S)  # a record that readers must not get would come within this time
     for reader in readers:
         reader.finish()
     assert not [fault for reader in readers for fault in reader.faults]

@@ -352,8 +352,8 @@ class DecidingWorld:
         self.check_sessions()
 
 
-def simulate(seed: int, steps: int) -> DecidingWorld:
+def simulate(seed: int, steps: int, make: Callable[[int], DecidingWorld] = DecidingWorld) -> DecidingWorld:
     """Simulates this number of steps, and returns the world."""
-    world = DecidingWorld(seed)
+    world = make(seed)
     world.run(steps)
     return world

@@ -7,15 +7,17 @@ A failing run is its seed: `python -m tests.simulation 17 deciding`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from coordinator.cluster.brokers import registration
 from coordinator.cluster.duties import Duties, Duty
-from coordinator.cluster.partitions import alter_partition, change
-from coordinator.cluster.partitions.changes import PartitionChanges
-from tests.simulation.deciding_world import simulate
+from coordinator.cluster.partitions import change
+from coordinator.cluster.partitions.alter_partition import ANY_EPOCH
+from protocol.messages.alter_partition import AlterPartitionRequest
+from tests.coordinator.cluster import given
+from tests.simulation.deciding_world import MIN_ISR, Broker, DecidingWorld, simulate
 from tests.simulation.detection import finding
 
 STEPS = 600
@@ -50,27 +52,47 @@ def test_everything_that_may_happen_happens() -> None:
     }
 
 
-def is_detected() -> bool:
-    return bool(finding(lambda seed: simulate(seed, STEPS), range(120)))
+def is_detected(make: Callable[[int], DecidingWorld] = DecidingWorld) -> bool:
+    return bool(finding(lambda seed: simulate(seed, STEPS, make), range(120)))
 
 
-def test_brokers_that_may_have_lost_records_and_stay_eligible_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = registration._last_incarnation_gone
-    monkeypatch.setattr(
-        registration,
-        "_last_incarnation_gone",
-        lambda image, broker_id, configs, *, clean: gone(image, broker_id, configs, clean=True),
-    )
-    assert is_detected()
+class AlwaysClean(DecidingWorld):
+    """Brokers say that they stopped in order, also after they may have lost records."""
+
+    def start(self, broker: Broker) -> None:
+        broker.stopped_in_order = True
+        super().start(broker)
 
 
-def test_replicas_that_are_let_in_by_an_earlier_epoch_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def any_epoch(image: Any, replica: Any) -> bool:
-        broker = image.brokers.get(replica.broker_id)
-        return broker is not None and broker.active
+class OfAnyEpoch(DecidingWorld):
+    """Leaders don't say of which epoch a replica is, so one that has started again is let in by its former fetches."""
 
-    monkeypatch.setattr(alter_partition, "_is_eligible", any_epoch)
-    assert is_detected()
+    def ask(self, proposal: AlterPartitionRequest) -> None:
+        for state in proposal.topics[0].partitions[0].new_isr_with_epochs:
+            state.broker_epoch = ANY_EPOCH
+        super().ask(proposal)
+
+
+class OfAnyState(DecidingWorld):
+    """Changes of a state that is over come as if they were of the present one."""
+
+    def ask(self, proposal: AlterPartitionRequest) -> None:
+        data = proposal.topics[0].partitions[0]
+        data.leader_epoch, data.partition_epoch = self.partition.leader_epoch, self.partition.partition_epoch
+        super().ask(proposal)
+
+
+class AnotherMinIsr(DecidingWorld):
+    """The controller decides by another min.insync.replicas than the leader."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        given.apply(self.image, [given.topic_config("orders", "min.insync.replicas", str(MIN_ISR + 1))])
+
+
+@pytest.mark.parametrize("make", [AlwaysClean, OfAnyEpoch, OfAnyState, AnotherMinIsr])
+def test_a_fault_is_found_out(make: Callable[[int], DecidingWorld]) -> None:
+    assert is_detected(make)
 
 
 def test_an_election_of_any_replica_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,29 +111,10 @@ def test_eligible_replicas_that_outlive_their_replica_are_found_out(monkeypatch:
     assert is_detected()
 
 
-def test_eligibility_that_ignores_min_isr_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    of_topic = PartitionChanges._of_topic
-    monkeypatch.setattr(PartitionChanges, "_of_topic", lambda self, topic: (3, of_topic(self, topic)[1]))
-    assert is_detected()
-
-
 def test_a_duty_that_waits_a_minute_after_a_failure_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def a_minute_later(self: Duties, duty: Duty, now_ms: int) -> int:
         self._due[duty.name] = now_ms + 60_000
         return 1
 
     monkeypatch.setattr(Duties, "failed", a_minute_later)
-    assert is_detected()
-
-
-def test_a_change_of_a_state_that_is_over_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    problems = alter_partition._problems
-
-    def without_epochs(image: Any, leader_id: int, partition: Any, proposed: Any) -> Any:
-        current = {"leader_epoch": partition.leader_epoch, "partition_epoch": partition.partition_epoch}
-        for name, epoch in current.items():
-            setattr(proposed, name, epoch)
-        return problems(image, leader_id, partition, proposed)
-
-    monkeypatch.setattr(alter_partition, "_problems", without_epochs)
     assert is_detected()

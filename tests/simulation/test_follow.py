@@ -14,8 +14,10 @@ from broker.replica import following
 from broker.replica.partition import Partition
 from coordinator.replication import fetcher
 from coordinator.replication.truncation import ReplicaLog
+from protocol.messages.fetch import EpochEndOffset, FetchRequest, FetchResponse
 from storage.epochs import EpochEnd
 from tests.simulation import follow_node
+from tests.simulation.follow_node import Node
 from tests.simulation.follow_world import FollowWorld
 
 STEPS = 300
@@ -72,17 +74,18 @@ def test_a_high_watermark_beyond_the_log_is_noticed(monkeypatch: pytest.MonkeyPa
     assert "beyond its end" in first_failure()
 
 
-@pytest.mark.source_only
-def test_a_diverging_answer_that_is_appended_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fault of KAFKA-13141."""
-    original = fetcher.Fetcher._partition_fetched
+class Undiverging(FollowWorld):
+    """KAFKA-13141: an answer doesn't say that the logs diverge."""
 
-    def ignore_divergence(self, key, data, now_ms):  # type: ignore[no-untyped-def]
-        data.diverging_epoch.epoch = -1
-        return original(self, key, data, now_ms)
+    def _deliver(self, node: Node, request: FetchRequest, response: FetchResponse, *, lost: bool) -> None:
+        for topic in response.responses:
+            for partition in topic.partitions:
+                partition.diverging_epoch = EpochEndOffset()
+        super()._deliver(node, request, response, lost=lost)
 
-    monkeypatch.setattr(fetcher.Fetcher, "_partition_fetched", ignore_divergence)
-    assert first_failure()
+
+def test_a_diverging_log_that_is_not_cut_is_noticed() -> None:
+    assert first_failure(Undiverging)
 
 
 def test_a_broker_that_lost_records_and_stays_in_sync_is_noticed() -> None:

@@ -29,7 +29,7 @@ def test_arguments_that_make_no_sense_are_refused(arguments: list[str], capsys: 
 
 
 def test_the_log_is_a_world_and_so_are_those_of_others() -> None:
-    assert {"log", "groups", "transactions", "consumer", "share_partition"} <= runner.worlds().keys()
+    assert {"log", "groups", "transactions", "consumer", "share_partition", "holdback"} <= runner.worlds().keys()
     assert [run.__name__ for run in runner.seeded(test_log)] == ["test_a_log_lives_through_anything"]
 
 

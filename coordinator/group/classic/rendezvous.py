@@ -204,7 +204,7 @@ class Rendezvous:
         self.joining += member.is_joining
         self.pending_joins.pop(member.member_id, None)
 
-    def remove(self, member_id: str) -> ClassicMember | None:
+    def remove(self, member_id: str) -> None:
         """Removes a member, pending or not; if it was the leader, another member becomes the leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
@@ -216,7 +216,6 @@ class Rendezvous:
             self.leader = next(iter(self.members), None)
         self.pending_joins.pop(member_id, None)
         self.pending_syncs.pop(member_id, None)
-        return member
 
     def rename(self, old: ClassicMember, member_id: str) -> ClassicMember:
         """Changes a member's id; the renamed member has no waiting requests."""

@@ -13,29 +13,26 @@ TOGETHER = 3
 LONG_S = 30
 
 
-async def test_names_are_looked_up_together(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_names_are_looked_up_together() -> None:
     all_asked = threading.Barrier(TOGETHER)
 
     def is_known(host: str) -> bool:
         all_asked.wait(LONG_S)
         return host != "nobody"
 
-    monkeypatch.setattr(handler, "is_known", is_known)
-    assert await handler.resolvable({"a", "b", "nobody"}) == {"a", "b"}
+    assert await handler.resolvable({"a", "b", "nobody"}, is_known) == {"a", "b"}
 
 
-async def test_addresses_are_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handler, "is_known", lambda host: False)
+async def test_addresses_are_not_looked_up() -> None:
     addresses = {"10.0.0.1", "::1", *(f"10.1.0.{number}" for number in range(handler.MAX_LOOKUPS))}
-    assert await handler.resolvable({*addresses, "host"}) == addresses
+    assert await handler.resolvable({*addresses, "host"}, lambda host: False) == addresses
 
 
-async def test_more_names_than_that_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handler, "is_known", lambda host: True)
+async def test_more_names_than_that_are_refused() -> None:
     names = {f"host-{number}" for number in range(handler.MAX_LOOKUPS)}
-    assert await handler.resolvable(names) == names
+    assert await handler.resolvable(names, lambda host: True) == names
     with pytest.raises(KafkaError, match="host names") as caught:
-        await handler.resolvable({*names, "one more"})
+        await handler.resolvable({*names, "one more"}, lambda host: True)
     assert caught.value.code is ErrorCode.INVALID_REQUEST
 
 

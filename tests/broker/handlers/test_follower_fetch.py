@@ -225,7 +225,7 @@ async def test_all_parts_of_a_deletion_have_one_deadline(
     monkeypatch.setattr(dispatcher, "LARGE_REQUEST_BYTES", 1)
     monkeypatch.setattr(parts, "PART_ENTRIES", 1)
     monkeypatch.setattr(delete_records, "deleted_everywhere", time_out)
-    monkeypatch.setattr(broker.server.broker, "clock", clock)
+    broker.server.broker.clock = clock
     request = deletion(LONG_MS)
     request.topics *= 3
     await client.ask(request, DELETE_RECORDS_VERSION, DeleteRecordsResponse)

@@ -41,6 +41,14 @@ OTHER = 2
 SESSION_MS = ClusterOptions().broker_session_timeout_ms
 
 
+@pytest.fixture
+def go_on(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """The event that checks of configs wait for in their threads."""
+    go_on, check = threading.Event(), ConfigRules.check
+    monkeypatch.setattr(ConfigRules, "check", lambda *arguments: (go_on.wait(LONG_S), check(*arguments))[1])
+    return go_on
+
+
 def absent_topics() -> IncrementalAlterConfigsRequest:
     """Returns a request that needs a long decision."""
     config = AlterableConfig(name="retention.ms", config_operation=0, value="1000")
@@ -123,11 +131,8 @@ async def test_a_stopped_controller_begins_no_long_decision() -> None:
 
 
 async def test_requests_are_answered_while_the_controller_decides_on_a_long_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, go_on: threading.Event
 ) -> None:
-    go_on = threading.Event()
-    check = ConfigRules.check
-    monkeypatch.setattr(ConfigRules, "check", lambda *arguments: (go_on.wait(LONG_S), check(*arguments))[1])
     async with InProcess(tmp_path) as served:
         client, other = served.client(), served.client()
         client.send(request_frame(absent_topics(), 1))
@@ -178,7 +183,7 @@ async def test_a_decision_that_was_being_made_at_a_stop_is_not_carried_out() -> 
 
 
 async def test_a_heartbeat_counts_from_its_arrival_and_not_from_its_decision(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, go_on: threading.Event
 ) -> None:
     harness = MetadataHarness(tmp_path)
     metadata, clock = harness.open(), harness.clock
@@ -189,8 +194,6 @@ async def test_a_heartbeat_counts_from_its_arrival_and_not_from_its_decision(
     assert not image.brokers[OTHER].fenced
     fenced: list[bool] = []
     metadata.cluster.loader.subscribe(lambda _: fenced.append(image.brokers[OTHER].fenced))
-    go_on, check = threading.Event(), ConfigRules.check
-    monkeypatch.setattr(ConfigRules, "check", lambda *arguments: (go_on.wait(LONG_S), check(*arguments))[1])
     long = asyncio.ensure_future(controller.submit(absent_topics(), IncrementalAlterConfigsResponse))
     await asyncio.sleep(0)
     heartbeat = given.heartbeat(image, OTHER)
@@ -230,13 +233,10 @@ async def test_a_thread_applies_the_records_of_a_long_decision(tmp_path: Path, m
         assert applied == {True: records, False: records}
 
 
-async def test_other_requests_wait_for_one_long_decision_at_most(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_other_requests_wait_for_one_long_decision_at_most(tmp_path: Path, go_on: threading.Event) -> None:
     harness = MetadataHarness(tmp_path)
     metadata = harness.open()
-    go_on, check, order = threading.Event(), ConfigRules.check, list[str]()
-    monkeypatch.setattr(ConfigRules, "check", lambda *arguments: (go_on.wait(LONG_S), check(*arguments))[1])
+    order = list[str]()
 
     async def ask(name: str, request: object, response: type[object]) -> None:
         await metadata.controller.submit(request, response)
@@ -256,7 +256,7 @@ async def test_other_requests_wait_for_one_long_decision_at_most(
 
 
 async def test_a_broker_is_fenced_in_time_while_one_long_decision_follows_the_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, go_on: threading.Event
 ) -> None:
     harness = MetadataHarness(tmp_path)
     metadata, clock = harness.open(), harness.clock
@@ -264,8 +264,6 @@ async def test_a_broker_is_fenced_in_time_while_one_long_decision_follows_the_ot
     registration = given.registration(OTHER, cluster_id=image.cluster_id, log_dirs=[b"directory-two---"])
     await controller.submit(registration, BrokerRegistrationResponse)
     await controller.submit(given.heartbeat(image, OTHER), BrokerHeartbeatResponse)
-    go_on, check = threading.Event(), ConfigRules.check
-    monkeypatch.setattr(ConfigRules, "check", lambda *arguments: (go_on.wait(LONG_S), check(*arguments))[1])
     fenced: list[bool] = []
 
     async def ask() -> None:

@@ -17,6 +17,7 @@ from protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from protocol.messages.broker_registration import BrokerRegistrationResponse
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.types import TopicPartition
+from tests.broker.inprocess import InProcess
 from tests.broker.metadata.harness import MetadataHarness
 from tests.coordinator.cluster import given
 
@@ -121,3 +122,22 @@ async def test_a_broker_that_must_not_stop_asks_again_with_pauses_and_then_stops
         harness.clock.advance(1_000)
     assert LEAVE_MS // LEAVING.max_ms < controller.heartbeats < LEAVE_MS // 1_000
     assert node.state is NodeState.SHUTTING_DOWN
+
+
+async def test_without_controlled_shutdown_the_controller_is_not_told(tmp_path: Path) -> None:
+    harness = MetadataHarness(tmp_path)
+    metadata = harness.open()
+    controller = Obstinate(metadata)
+    incarnation = metadata.node.incarnation._replace(hands_over=False)
+    node = Node(incarnation, controller, metadata.image, harness.clock)
+    node.broker_epoch = metadata.node.broker_epoch
+    await node.leave()
+    assert controller.heartbeats == 0
+    assert node.state is NodeState.SHUTTING_DOWN
+
+
+@pytest.mark.parametrize(("option", "fenced"), [("true", True), ("false", False)])
+async def test_a_stopped_broker_is_fenced_by_its_controlled_shutdown(tmp_path: Path, option: str, fenced: bool) -> None:
+    async with InProcess(tmp_path, {"controlled.shutdown.enable": option}) as broker:
+        image = broker.server.metadata.image
+    assert [registration.fenced for registration in image.brokers.values()] == [fenced]

@@ -97,13 +97,13 @@ INCARNATION = Incarnation(
 
 
 class RemoteNodeHarness:
-    def __init__(self) -> None:
+    def __init__(self, incarnation: Incarnation = INCARNATION) -> None:
         self.clock = ManualClock(ahead_ms=5_000_000)
         self.controller = FakeController()
         self.image = Image("the-cluster")
         self.failures: list[KafkaError] = []
         self.node = RemoteNode(
-            INCARNATION,
+            incarnation,
             self.controller,
             self.image,
             clock=self.clock,
@@ -287,6 +287,14 @@ async def test_a_broker_that_nobody_lets_go_stops_when_its_session_has_ended() -
     harness.controller.refusals = [ErrorCode.REQUEST_TIMED_OUT] * 1_000
     leaving = asyncio.ensure_future(harness.node.leave())
     assert await harness.until(leaving.done) == 9_000
+
+
+async def test_a_broker_without_controlled_shutdown_stops_at_once_and_tells_no_controller() -> None:
+    harness = RemoteNodeHarness(INCARNATION._replace(hands_over=False))
+    await harness.running()
+    await harness.node.leave()
+    assert not any(request.want_shut_down for request in harness.controller.heartbeats)
+    assert harness.node.state is NodeState.SHUTTING_DOWN
 
 
 async def test_a_broker_that_was_never_registered_just_stops() -> None:

@@ -11,7 +11,6 @@ import pytest
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.oauth_options import OAUTH_MODULE, SIGNED_HANDLERS, UNSECURED_HANDLER
-from broker.network.connection_lines import ConnectionLines
 from protocol.config import ConfigError
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -20,6 +19,7 @@ from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
 from tests.broker.security.issuer import Issuer, bearer, ec_key, jwk, jwks, serving, token, unsigned
 from tests.broker.security.sasl import authenticate, closing, handshake, raw, stranger
 from tests.clock import RunningClock
+from tests.log_lines import Line, problems
 
 PREFIX = "listener.name.sasl_plaintext.oauthbearer."
 OPTIONS = {
@@ -66,16 +66,14 @@ async def test_a_token_that_is_refused_is_told_in_json_and_after_the_acknowledge
 
 
 async def test_the_log_has_why_a_token_is_refused_though_its_client_takes_the_refusal_for_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, logged: list[Line]
 ) -> None:
-    reasons: list[str] = []
-    monkeypatch.setattr(ConnectionLines, "failed", lambda _self, _of, error: reasons.append(error.message))
     async with served(tmp_path) as broker:
         client = stranger(broker)
         await log_in(client, token(ec_key(), exp=int(time.time()) - 60))
         client.send(request_frame(ALL_TOPICS, 12))
         assert (client.wire.closing, bytes(client.wire.sent)) == (True, b"")
-    (reason,) = reasons
+    (reason,) = [line.fields["reason"] for line in problems(logged)]
     assert reason.startswith("METADATA is not answered after OAUTHBEARER failed: ")
     assert "exp" in reason
 

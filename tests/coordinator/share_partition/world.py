@@ -1,8 +1,9 @@
 """A share partition, its log, its members and its coordinator, with steps and invariants from a seed.
 
-Beyond `simulation.py` it has writes without an answer, a state topic that is pruned and loaded again, cold snapshots,
-and a dead-letter queue. A separate model knows which member has each record until when, its acknowledgements, and the
-coordinator's state. Each step is compared with the model, by named invariants.
+Members crash, stall, and acknowledge halves, twice and late; writes fail, take their time, or succeed without an
+answer; the log is compacted and retained; leaders and coordinators restart; the state topic is pruned and loaded again;
+there are cold snapshots, and a dead-letter queue. A model knows which member holds which record until when, what was
+said of it, and what the coordinator has written: each step is compared with that, by named invariants.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
+from coordinator.cluster.topics.topic import Topic
 from coordinator.engine.result import Ticket
 from coordinator.share.batches import NO_START_OFFSET
+from coordinator.share.key import ShareKey
 from coordinator.share.records import ShareResult, ShareSerde, ShareState
 from coordinator.share.settings import ShareSettings
 from coordinator.share.shard import ShareShard, StateWrite
@@ -28,8 +31,9 @@ from protocol.records.compression import Compression
 from tests.coordinator.purity import decided
 from tests.coordinator.share_partition import given
 from tests.coordinator.share_partition.given import Change
-from tests.coordinator.share_partition.simulation import KEY, Topics
 
+TOPIC_ID = b"t" * 16
+KEY = ShareKey("group", TOPIC_ID, 0)
 LOCK_MS, COLD_MS = 1_000, 3_000
 MEMBERS = ("m1", "m2", "m3")
 LARGEST_BATCH = 10
@@ -44,6 +48,13 @@ class Broken(AssertionError):
 def must(holds: bool, invariant: str, state: object) -> None:
     if not holds:
         raise Broken(f"{invariant}: {state}")
+
+
+class Topics:
+    def topic_by_id(self, topic_id: bytes) -> Topic | None:
+        topic = Topic("topic", topic_id)
+        topic.partitions[0] = None  # type: ignore[assignment]
+        return topic
 
 
 class Lease(NamedTuple):
@@ -88,6 +99,9 @@ class State:
 class SharePartitionWorld:
     """A run of the world."""
 
+    SLACK = LARGEST_BATCH
+    """Number of records that may be acquired beyond the limit: whole batches round up."""
+
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.now_ms = 1_000_000
@@ -96,6 +110,7 @@ class SharePartitionWorld:
             max_in_flight_records=self.random.choice([15, 40]),
             lock_duration_ms=LOCK_MS,
             has_dead_letters=self.random.random() < 0.5,
+            redelivery_backoff_ms=self.random.choice([0, 0, 200]),
         )
         self.batches: list[tuple[int, int]] = []
         self.end = self.log_start = 0
@@ -209,14 +224,22 @@ class SharePartitionWorld:
     def fetch(self) -> None:
         self._fetch(self.random.choice(MEMBERS), self.random.randint(1, 15))
 
+    def _next_offset(self, member: str) -> int | None:
+        return self.partition.next_fetch_offset() if self.partition.can_acquire else None
+
+    def _look_into(self, offset: int, read: list[FetchedBatch]) -> None:
+        """Called with the batches of a fetch before records are acquired."""
+
     def _fetch(self, member: str, most: int) -> list[tuple[int, int]]:
-        if not self.partition.can_acquire:
+        offset = self._next_offset(member)
+        if offset is None:
             return []
-        offset = self.partition.next_fetch_offset()
         if offset < self.log_start:
             expiry.move_log_start(self.partition, self.log_start)
             return []
         read = [FetchedBatch(*batch) for batch in self.batches if batch[1] >= offset][: self.random.randint(1, 4)]
+        if read:
+            self._look_into(offset, read)
         mode = self.random.choice([BATCH_OPTIMIZED, RECORD_LIMIT])
         acquired = acquiring.acquire(
             self.partition, AcquireRequest(member, most, self.random.randint(1, 15), mode), offset, read, self.now_ms
@@ -322,12 +345,15 @@ class SharePartitionWorld:
             end = batch.first - 1
             for run in batch.runs:
                 must(run.first == end + 1 <= run.last + 1, "batches are in order and apart", partition)
+                must((run.state is ACQUIRED) == bool(run.member_id), "acquired records have a member", run)
                 end = run.last
                 complete += partition.cache.index.from_start(run) if run.state in TERMINAL else 0
                 acquired += partition.cache.index.from_start(run) if run.state is ACQUIRED else 0
             must(batch.last == end, "batches are in order and apart", partition)
+        in_order = not partition.cache.batches or end == partition.cache.last_offset <= partition.end_offset
+        must(in_order, "batches are in order and apart", partition)
         must(partition.delivery_complete_count == complete, "the lag adds up", (partition, complete))
-        most = max(self.limits.max_in_flight_records, self.loaded) + LARGEST_BATCH
+        most = max(self.limits.max_in_flight_records, self.loaded) + self.SLACK
         must(acquired <= most, "the cap of records in flight holds", acquired)
 
     ACTIONS: tuple[tuple[int, Callable[[SharePartitionWorld], None]], ...] = (
@@ -352,8 +378,9 @@ class SharePartitionWorld:
             self.bury()
             self.now_ms += LOCK_MS
             self._write(given.expire(self.partition, self.now_ms, decided))
-            for first, last in self._fetch("m1", 100):
-                self._say("m1", first, last, [int(AcknowledgeType.ACCEPT)])
+            for member in MEMBERS[:2]:
+                for first, last in self._fetch(member, 100):
+                    self._say(member, first, last, [int(AcknowledgeType.ACCEPT)])
             self.check()
         left = self.in_log() - self.ended - self.doubtful - self.exhausted
         must(not left, "at least once", left)

@@ -106,7 +106,9 @@ def test_an_expired_id_is_a_tombstone() -> None:
 
 
 def test_an_outcome_is_one_batch() -> None:
-    batches = joined(serde(2).encode([written(EMPTY), forgotten("other")], now_ms=77))
+    encoded = serde(2).encode([written(EMPTY), forgotten("other")], now_ms=77)
+    batches = joined(encoded)
+    assert sum(batch.size_bytes for batch in encoded) > 0
     assert [header.records_count for _, header in batch.iter_batches(batches)] == [2]
 
 

@@ -128,7 +128,7 @@ def test_nothing_is_left_of_a_suite_that_is_killed_while_a_broker_starts() -> No
         suite = subprocess.Popen(
             [sys.executable, "-c", KILLED.format(then="")], stdout=subprocess.DEVNULL, cwd=ROOT, env=environment
         )
-        time.sleep(0.05 + 0.03 * moment)
+        time.sleep(0.05 + 0.03 * moment)  # the moment of the kill
         suite.kill()
         suite.wait()
     directory = environment["TMPDIR"]

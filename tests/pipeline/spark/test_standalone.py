@@ -105,7 +105,7 @@ def test_an_executor_that_is_killed_costs_nothing(
     job = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     deadline = time.monotonic() + TIMEOUT_S
     while not under_way(name, topic, store, other) and time.monotonic() < deadline and job.poll() is None:
-        time.sleep(0.02)
+        time.sleep(0.02)  # a job tells nobody that it has begun
     victims = executors(servers[0])
     for number in victims:
         os.kill(number, signal.SIGKILL)

@@ -152,6 +152,13 @@ def test_log_append_time_is_the_broker_s(tmp_path: Path) -> None:
     assert check_crc(part, 0, read_header(part))
 
 
+def test_a_replica_keeps_its_leader_s_log_append_time(tmp_path: Path) -> None:
+    log = open_with(tmp_path, message_timestamp_type="LogAppendTime")
+    appended = append(log, batch("a", timestamp=5), now_ms=NOW_MS + 1, origin=Origin.REPLICATION)
+    assert appended.log_append_time_ms == -1
+    assert [record.timestamp for record in read_all(log)] == [5]
+
+
 def test_a_producer_does_not_choose_log_append_time(tmp_path: Path) -> None:
     log = open_with(tmp_path, message_timestamp_type="LogAppendTime")
     data = batch("a", "b")

@@ -60,6 +60,15 @@ def test_a_full_request_is_answered_with_the_assignment(groups: Groups) -> None:
     assert groups.written == []
 
 
+def test_a_topic_that_is_dropped_is_revoked_at_once(groups: Groups) -> None:
+    foo, bar = groups.create_topic("foo", 1), groups.create_topic("bar", 1)
+    groups.join("a", ["foo", "bar"])
+    assert groups.member("a").assigned == {foo: {0: 2}, bar: {0: 2}}
+    response = groups.heartbeat("a", 2, owned={foo: [0]}, topics=["foo"])
+    assert (response.member_epoch, assigned(response)) == (2, {foo: [0]})
+    assert (groups.member("a").assigned, groups.member("a").pending_revocation) == ({foo: {0: 2}}, {})
+
+
 def test_a_second_member_gets_partitions_once_the_first_has_given_them_up(groups: Groups) -> None:
     foo = groups.create_topic("foo", 2)
     groups.join("a", ["foo"])

@@ -99,7 +99,7 @@ class Suite:
         return again
 
 
-def measure(options: Run, work: Path) -> dict[str, object]:
+def measure(options: Run, work: Path) -> dict[str, Any]:
     """Runs the suite on a new cluster, and returns the results as JSON."""
     output = CACHE / "suites" / f"{options.name}.log"
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -194,8 +194,8 @@ def main(arguments: list[str]) -> int:
         result = measure(options, Path(work))
     file = parsed.results / f"{options.name}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(result, indent=1) + "\n")
-    print(file, f"{result['seconds']} s", "kills:", result["kills"], json.dumps(result["counts"]))
+    file.write_text(outcomes.as_text(result))
+    print(file, f"{result['seconds']} s", f"{len(result['kills'])} kills", json.dumps(result["counts"]))
     control = json.loads(parsed.against.read_text()) if parsed.against else None
     failed = failures(result, control)
     for name in failed:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 REASON_LINES, REASON_LENGTH = 4, 300
 LISTED = re.compile(r"^(Test|Example|Fuzz)\w*$")
 REASON = re.compile(r"^\s*\w+_test\.go:\d+: |^panic: |^fatal error: |^SIGQUIT: ")
+LINE_BREAK = re.compile(r"\n\s*")
 CLEANING = re.compile(r"NOT DELETING|deleting (topic|group)|unable to delete|completed in")
 """Lines that franz-go's tests log when they clean up."""
 
@@ -109,6 +110,14 @@ def as_json(results: Mapping[str, Result]) -> dict[str, dict[str, str | float]]:
     """Returns the results as JSON, without empty fields."""
     fields = {name: {**result._asdict(), "outcome": result.outcome.value} for name, result in results.items()}
     return {name: {key: value for key, value in kept.items() if value} for name, kept in fields.items()}
+
+
+def as_text(result: Mapping[str, object]) -> str:
+    """Returns results as a JSON file, with each test on a line of its own."""
+    text = json.dumps(result, indent=1)
+    return (
+        re.sub(r"\{\n\s+(\"outcome\"[^{}]*?)\n\s*\}", lambda match: f"{{{LINE_BREAK.sub(' ', match[1])}}}", text) + "\n"
+    )
 
 
 def top_level(names: Iterable[str]) -> list[str]:
