@@ -34,7 +34,7 @@ Results = dict[str, Any]
 
 
 def load() -> list[Results]:
-    """Returns the results, those of the same run with both brokers side by side."""
+    """Returns the results. Results of the same run with Odradek and with Apache Kafka are neighbours."""
     results = [json.loads(path.read_text()) for path in RESULTS.glob("*.json")]
     return sorted(results, key=lambda result: (*run_of(result), result["broker"] != "odradek"))
 
@@ -68,7 +68,7 @@ def others(results: list[Results]) -> Iterator[str]:
 
 
 def failed(test: dict[str, Any]) -> bool:
-    """Returns True if a test ran and did not pass."""
+    """True if a test ran and did not pass."""
     return test["outcome"] in ("failed", "unfinished") and test.get("reason", "") != ""
 
 

@@ -175,7 +175,7 @@ class Doors:
         return problem
 
     def broken(self, rng: random.Random, data: bytes, script: Script) -> bytes:
-        """Returns what is sent in place of a step."""
+        """Returns the bytes that are sent instead of a step: a large request, or damaged bytes."""
         if self.large is not None and not script.is_secured and rng.random() < 0.8:
             self.counts["large requests"] += 1
             request = self.large.draw(rng)
