@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 from broker.replica.waits import committed
 from broker.shards.environment import Environment
-from client.errors import PeerError
 from protocol.errors import KafkaError, ProtocolError, error_code
 from protocol.lazy import lazy
 from protocol.types import TopicPartition, Uuid
 
 if TYPE_CHECKING:
     from broker.shards import anywhere
+    from client import errors
     from protocol.messages import produce
 else:  # with the first leader elsewhere
     anywhere = lazy("broker.shards.anywhere")
+    errors = lazy("client.errors")
     produce = lazy("protocol.messages.produce")
 
 PURPOSE: Final = "dead-letters"
@@ -48,7 +49,7 @@ async def append_elsewhere(
     request = produce.ProduceRequest(acks=ALL, timeout_ms=environment.config.request_timeout_ms, topic_data=[data])
     try:
         response = await environment.anywhere().send(leader_id, PURPOSE, request, produce.ProduceResponse)
-    except (PeerError, ProtocolError) as error:
+    except (errors.PeerError, ProtocolError) as error:
         raise anywhere.as_kafka_error(error) from error
     for topic in response.responses:
         for partition in topic.partition_responses:

@@ -18,7 +18,7 @@ from tests.interop.suites.apache.suites import SUITES, classes
 SLICE = {
     "AdminFenceProducersTest": "clients",
     "DescribeProducersWithBrokerIdTest": "clients",
-    "GetOffsetShellTest": "tools",
+    "UserScramCredentialsCommandTest": "tools",
     "WordCountTest": "streams",
 }
 """Classes by name, and their suites."""
