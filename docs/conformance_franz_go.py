@@ -17,8 +17,9 @@ HEAD = """
 
 `make test-franz-go` runs the tests of franz-go's packages `kgo` and `kadm` on clusters. With three brokers, topics
 have three replicas, of which two must be in sync. In the runs with kills, a broker is killed (SIGKILL) every 20
-seconds and started again at once, each broker in turn. *Unfinished* are tests that ran when the time for all tests was
-over; *not run* are tests that had not begun. Each test that fails runs once more, alone, without kills.
+seconds, or once the broker killed before it serves again, and is started again at once. *Unfinished* are tests that
+ran when the time for all tests was over; *not run* are tests that had not begun. Each test that fails runs once more,
+alone, without kills. The machine had other load, so that times don't compare the brokers.
 
 | broker | brokers | kills | passed | failed | unfinished | not run | skipped | failed again | time | commit |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
