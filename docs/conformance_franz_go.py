@@ -17,8 +17,9 @@ HEAD = """
 
 `make test-franz-go` runs the tests of franz-go's packages `kgo` and `kadm` on clusters. With three brokers, topics
 have three replicas, of which two must be in sync. In the runs with kills, a broker is killed (SIGKILL) every 20
-seconds and started again at once, each broker in turn. *Unfinished* are tests that ran when the time for all tests was
-over; *not run* are tests that had not begun. Each test that fails runs once more, alone, without kills.
+seconds, or once the broker killed before it serves again, and is started again at once. *Unfinished* are tests that
+ran when the time for all tests was over; *not run* are tests that had not begun. Each test that fails runs once more,
+alone, without kills. The machine had other load, so that times don't compare the brokers.
 
 | broker | brokers | kills | passed | failed | unfinished | not run | skipped | failed again | time | commit |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
@@ -34,7 +35,7 @@ Results = dict[str, Any]
 
 
 def load() -> list[Results]:
-    """Returns the results, those of the same run with both brokers side by side."""
+    """Returns the results. Results of the same run with Odradek and with Apache Kafka are neighbours."""
     results = [json.loads(path.read_text()) for path in RESULTS.glob("*.json")]
     return sorted(results, key=lambda result: (*run_of(result), result["broker"] != "odradek"))
 
@@ -68,7 +69,7 @@ def others(results: list[Results]) -> Iterator[str]:
 
 
 def failed(test: dict[str, Any]) -> bool:
-    """Returns True if a test ran and did not pass."""
+    """True if a test ran and did not pass."""
     return test["outcome"] in ("failed", "unfinished") and test.get("reason", "") != ""
 
 

@@ -90,7 +90,7 @@ class Api:
     """Returns the response, in version 0, to a request in a version that is not served; without it such a request
     closes the connection."""
     translate: Callable[[KafkaError, int], KafkaError] | None = None
-    """(error, version) → the error that the client gets instead of a coordinator's error."""
+    """(error, version) → the error that the client gets instead of an error that the handler raises."""
     explains: bool = False
     """True if a rejection always has a message, even if the message only repeats the code."""
     reject: Callable[[Any, KafkaError], object] | None = None

@@ -265,7 +265,7 @@ class Route:
     def _as_kafka_error(self, context: Context, error: Exception) -> KafkaError:
         """Returns the error for the client; logs a bug of the broker."""
         if isinstance(error, KafkaError):
-            return error
+            return error if self.api.translate is None else self.api.translate(error, context.version)
         self._log_fault(context, error)
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 

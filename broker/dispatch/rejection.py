@@ -150,8 +150,6 @@ def partition_number(item: object) -> int:
 
 def rejection(api: Api, request: object, version: int, error: KafkaError) -> object:
     """Returns the response that rejects a whole request."""
-    if api.translate is not None:
-        error = api.translate(error, version)
     if api.reject is not None:
         return api.reject(request, error)
     if version in EMPTY.get(api.key, NONE):

@@ -229,7 +229,7 @@ async def add_rejections(call: Call[Q], answer: object, answered: str, entries: 
 
 
 def as_requested(requested: Sequence[Q], answered: Iterable[Q], answers: Iterable[T]) -> list[T]:
-    """Returns answers in the order of the request's entries; `answered` has the entry of each."""
+    """Returns the answers in the order of the request's entries; `answered` has the entry for each answer."""
     places = {id(entry): place for place, entry in enumerate(requested)}
     in_places = zip((places[id(entry)] for entry in answered), answers, strict=True)
     return [answer for _, answer in sorted(in_places, key=itemgetter(0))]

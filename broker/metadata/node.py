@@ -160,9 +160,8 @@ class Node:
 
     async def leave(self) -> None:
         """Performs a controlled shutdown: hands over the partitions that this broker leads, and is fenced. Gives up if
-        the controller lets it lead some for LEAVE_MS. Without controlled.shutdown.enable, the controller isn't told.
-        Raises KafkaError.
-        """
+        it still leads some partitions after LEAVE_MS. Without controlled.shutdown.enable, sends no request to the
+        controller. Raises KafkaError."""
         if self.broker_epoch == UNKNOWN_EPOCH:
             return
         if not self.incarnation.hands_over:

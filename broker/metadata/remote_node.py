@@ -140,10 +140,9 @@ class RemoteNode(Node):
         await asyncio.shield(self._unfenced)
 
     async def leave(self) -> None:
-        """Hands over the partitions that this broker leads, if other brokers can lead them; then it is fenced. Gives up
-        if the controllers don't answer for a session timeout, because they then fence the broker themselves. Without
-        controlled.shutdown.enable, the heartbeats only end.
-        """
+        """Hands over the partitions that this broker leads, if other brokers can lead them; then the controllers fence
+        this broker. Gives up if they don't answer for a session timeout, because they then fence it without a request.
+        Without controlled.shutdown.enable, only stops the heartbeats."""
         if self._heartbeats is None:
             return
         if self.state is NodeState.RUNNING and self.incarnation.hands_over and not self._heartbeats.done():

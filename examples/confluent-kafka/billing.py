@@ -55,7 +55,8 @@ class Billing(threading.Thread):
             self._rewind()
 
     def _rewind(self) -> None:
-        """Back to where the group is, as far as the aborted transaction had read."""
+        """Moves the consumer back to the group's committed offsets, because the aborted transaction's reads don't
+        count."""
         for partition in self._consumer.committed(self._consumer.assignment()):
             partition.offset = max(partition.offset, 0)  # a group that has committed nothing is at the start
             self._consumer.seek(partition)

@@ -67,7 +67,7 @@ class CheckpointedState(NamedTuple):
 
 
 def size_of(disk: Disk, folders: Iterable[str]) -> int:
-    """Returns the bytes of batches in the partitions, the total of the progress."""
+    """Returns the bytes of batches in the partitions, which are the total of the work."""
     total = 0
     for folder in folders:
         for name in disk.listdir(folder):

@@ -33,7 +33,8 @@ PARTS_AT_FAULT: Final = {
     "CreateTopicsRequest": ("topics", "configs"),
     "UpdateFeaturesRequest": ("", "feature_updates"),
 }
-"""Requests that name the part at fault: the list that has it, and the list of the parts."""
+"""For requests whose error message names the wrong part: the field with the list of entries, and the entry's field with
+the list of parts."""
 
 
 def wording(difference: Difference, answers: Answers) -> str | None:

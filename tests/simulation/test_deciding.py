@@ -57,7 +57,7 @@ def is_detected(make: Callable[[int], DecidingWorld] = DecidingWorld) -> bool:
 
 
 class AlwaysClean(DecidingWorld):
-    """Brokers say that they stopped in order, also after they may have lost records."""
+    """Brokers report a clean stop even if they may have lost records."""
 
     def start(self, broker: Broker) -> None:
         broker.stopped_in_order = True
@@ -65,7 +65,8 @@ class AlwaysClean(DecidingWorld):
 
 
 class OfAnyEpoch(DecidingWorld):
-    """Leaders don't say of which epoch a replica is, so one that has started again is let in by its former fetches."""
+    """Leaders don't report the broker epochs of replicas, so a restarted replica can join because of fetches before its
+    restart."""
 
     def ask(self, proposal: AlterPartitionRequest) -> None:
         for state in proposal.topics[0].partitions[0].new_isr_with_epochs:
@@ -74,7 +75,7 @@ class OfAnyEpoch(DecidingWorld):
 
 
 class OfAnyState(DecidingWorld):
-    """Changes of a state that is over come as if they were of the present one."""
+    """Proposals for an old state of the partition claim to be for its current state."""
 
     def ask(self, proposal: AlterPartitionRequest) -> None:
         data = proposal.topics[0].partitions[0]
@@ -83,7 +84,7 @@ class OfAnyState(DecidingWorld):
 
 
 class AnotherMinIsr(DecidingWorld):
-    """The controller decides by another min.insync.replicas than the leader."""
+    """The controller and the leader use different values of min.insync.replicas."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)

@@ -75,7 +75,7 @@ def test_a_high_watermark_beyond_the_log_is_noticed(monkeypatch: pytest.MonkeyPa
 
 
 class Undiverging(FollowWorld):
-    """KAFKA-13141: an answer doesn't say that the logs diverge."""
+    """KAFKA-13141: an answer doesn't report that the logs diverge."""
 
     def _deliver(self, node: Node, request: FetchRequest, response: FetchResponse, *, lost: bool) -> None:
         for topic in response.responses:

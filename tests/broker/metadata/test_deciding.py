@@ -43,7 +43,7 @@ SESSION_MS = ClusterOptions().broker_session_timeout_ms
 
 @pytest.fixture
 def go_on(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """The event that checks of configs wait for in their threads."""
+    """Returns the event for which checks of configs wait in their threads."""
     go_on, check = threading.Event(), ConfigRules.check
     monkeypatch.setattr(ConfigRules, "check", lambda *arguments: (go_on.wait(LONG_S), check(*arguments))[1])
     return go_on

@@ -1,7 +1,7 @@
-"""The world of a share group whose records wait for their time and their key, with options that change under it.
+"""The world of a share group whose records wait for their time and their key, with options that change.
 
-Beside what holds anyway: nothing comes before its time, a key is one member's at a time, records of a key come in their
-order, and none is forgotten.
+Further invariants: no record is delivered before its time, one member has a key at a time, records of a key are
+delivered in their order, and every record is delivered.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ BY_BOTH = HoldbackRules("due", 10**9, True)
 
 
 class HoldbackWorld(SharePartitionWorld):
-    """One run. `rules` are what it begins with; `is_steady` that they stay."""
+    """A run of the world. `rules` are the options at its beginning; with `is_steady` they don't change."""
 
     SLACK = 3 * LARGEST_BATCH
-    """Records are in flight again after a restart, as long as the start offset behind them is not stored."""
+    """Tolerance, because after a restart records are in flight again, as long as the start offset after them is not
+    stored."""
 
     def __init__(self, seed: int, rules: HoldbackRules, *, is_steady: bool = True) -> None:
         self.rules = rules
@@ -37,7 +38,7 @@ class HoldbackWorld(SharePartitionWorld):
         self.seen: set[int] = set()
         """Every offset that was ever delivered."""
         self.last_first: dict[int, int] = {}
-        """By key, the offset that was last delivered for the first time."""
+        """By key, the last offset that was delivered for the first time."""
         super().__init__(seed)
 
     def _lead(self) -> SharePartition:
@@ -56,7 +57,7 @@ class HoldbackWorld(SharePartitionWorld):
                 self.times[offset] = self.now_ms + self.random.randint(-100, LONGEST_DELAY_MS)
 
     def _look_into(self, offset: int, read: list[FetchedBatch]) -> None:
-        """Learns as much as there is room for."""
+        """Learns as many records as there is room for."""
         partition = self.partition
         if partition.holdback is None:
             return
@@ -77,7 +78,8 @@ class HoldbackWorld(SharePartitionWorld):
         return holdback_of(self.partition).next_offset(self.partition, member)
 
     def _delivered(self, member: str, at: int, count: int) -> None:
-        """What has gone from the log is acquired as well, for its member to find a gap."""
+        """Records a delivered offset. Offsets that are gone from the log are acquired as well, and acknowledged as
+        gaps."""
         super()._delivered(member, at, count)
         if self.is_steady and at in self.in_log():
             self._delivered_in_order(at)
@@ -92,7 +94,7 @@ class HoldbackWorld(SharePartitionWorld):
             self.last_first[key] = at
 
     def configure(self) -> None:
-        """The group's options change."""
+        """Changes the group's options."""
         if not self.is_steady:
             self.rules = self.random.choice(
                 [HoldbackRules(), BY_TIME, BY_KEY, BY_BOTH, HoldbackRules("other", 1, True)]
@@ -110,7 +112,7 @@ class HoldbackWorld(SharePartitionWorld):
             must(len(holdback_of(self.partition).keys) <= most, "keys are forgotten", self.partition)
 
     def _check_keys(self) -> None:
-        """One member has a key, as far as its records are still in the log."""
+        """Checks that one member has a key, as far as its records are still in the log."""
         there = self.in_log()
         holders: dict[int, str] = {}
         for batch in self.partition.cache:
@@ -127,7 +129,7 @@ class HoldbackWorld(SharePartitionWorld):
 
 
 def own(action: Callable[[SharePartitionWorld], None]) -> Callable[[SharePartitionWorld], None]:
-    """The action as the world at hand has it."""
+    """Returns the action for the current world."""
     return lambda world: getattr(world, action.__name__)()
 
 

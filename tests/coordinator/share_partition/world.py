@@ -2,8 +2,8 @@
 
 Members crash, stall, and acknowledge halves, twice and late; writes fail, take their time, or succeed without an
 answer; the log is compacted and retained; leaders and coordinators restart; the state topic is pruned and loaded again;
-there are cold snapshots, and a dead-letter queue. A model knows which member holds which record until when, what was
-said of it, and what the coordinator has written: each step is compared with that, by named invariants.
+there are cold snapshots, and a dead-letter queue. A model stores which member has which record until when, its
+acknowledgements, and the coordinator's records. Each step is compared with the model, by named invariants.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class SharePartitionWorld:
         return self.partition.next_fetch_offset() if self.partition.can_acquire else None
 
     def _look_into(self, offset: int, read: list[FetchedBatch]) -> None:
-        """Called with the batches of a fetch before records are acquired."""
+        """Prepares the batches of a fetch before records are acquired."""
 
     def _fetch(self, member: str, most: int) -> list[tuple[int, int]]:
         offset = self._next_offset(member)

@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 class Hosts(Surroundings):
-    """All hosts, and the rule for which may die."""
+    """All hosts, and the rule that decides which of them may die."""
 
     def __init__(self, loop: ClusterLoop, options: Mapping[str, str] = NO_OPTIONS) -> None:
         super().__init__(loop, options)
