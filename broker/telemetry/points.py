@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from enum import Enum
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_DELTA, MetricsData
 
+from broker.telemetry.point import OWN_LABELS, TOTAL, Point, PointKind
 from coordinator.telemetry.subscriptions import MAX_LABEL
 from protocol.errors import ErrorCode, KafkaError
 
@@ -29,31 +29,9 @@ MAX_POINTS: Final = 5_000
 loop.
 """
 MAX_LABELS: Final = 16
-OWN_LABELS: Final = ("client_instance_id", "client_id")
-"""The labels that identify the client; the client can't set them itself."""
 
 PREFIX: Final = "clients_"
-TOTAL: Final = "_total"
 NO_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
-
-
-class PointKind(Enum):
-    """The relation of a point's value to the value of the previous point."""
-
-    GAUGE = "gauge"
-    DELTA = "delta"
-    """The value is added to the previous sum."""
-    CUMULATIVE = "cumulative"
-    """The value is the new sum."""
-
-
-class Point(NamedTuple):
-    """A value under the name that Prometheus gets."""
-
-    name: str
-    labels: tuple[tuple[str, str], ...]
-    kind: PointKind
-    value: float
 
 
 def decoded(data: bytes) -> MetricsData:

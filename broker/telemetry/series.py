@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from broker.telemetry.points import OWN_LABELS, TOTAL, Point, PointKind
+from broker.telemetry.point import OWN_LABELS, TOTAL, Point, PointKind
 from coordinator.telemetry.subscriptions import ClientAttributes
 
 MAX_SERIES: Final = 100_000
