@@ -27,7 +27,6 @@ def fail(status: int, *problems: str) -> int:
     return status
 
 
-def discard_output() -> int:
-    """Discards output whose reader has closed it, such as `head`. Returns the exit code: the reader has enough."""
+def discard_output() -> None:
+    """Discards output whose reader has closed it, such as `head`."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return DONE

@@ -40,7 +40,8 @@ def run(options: Namespace) -> int:
         status = _run(destination(gather(given, os.environ)), options)
         sys.stdout.flush()
     except BrokenPipeError:
-        return discard_output()
+        discard_output()
+        return DONE
     except KeyboardInterrupt:
         return INTERRUPTED
     except CommandError as error:

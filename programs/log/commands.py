@@ -106,7 +106,8 @@ def _with_disk(action: Callable[[argparse.Namespace, Disk], int]) -> Callable[[a
             status = action(options, OsDisk())
             sys.stdout.flush()
         except BrokenPipeError:
-            return discard_output()
+            discard_output()
+            return DONE if action is _dump else FAILED  # the other actions have not done all of their work
         return status
 
     return run

@@ -34,17 +34,22 @@ def dumped(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
-def test_a_reader_that_closes_the_output_ends_the_command_quietly(log: Log) -> None:
+@pytest.mark.parametrize(("words", "status"), [(("dump",), 0), (("verify",), 1), (("repair",), 1)])
+def test_a_reader_that_closes_the_output_ends_the_command_quietly(
+    log: Log, words: tuple[str, ...], status: int
+) -> None:
+    """Commands that look for faults have not looked everywhere: they don't end with the code for none."""
     for value in "abc":
         write(log, value)
+    log.close()
     program = "import sys; from cli.main import main; sys.exit(main(sys.argv[1:]))"
-    arguments = [sys.executable, "-c", program, "log", "dump", str(log.segments.active.path)]
+    arguments = [sys.executable, "-c", program, "log", *words, log.directory]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
         assert command.stdout is not None
         command.stdout.close()
         assert command.stderr is not None
         assert command.stderr.read() == b""
-    assert command.returncode == 0
+    assert command.returncode == status
 
 
 def test_a_segment_is_batches_and_records(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
