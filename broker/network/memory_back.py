@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import ctypes
 
     from broker.network.request_memory import RequestMemory
-else:  # with the first large release
+else:  # once the broker is ready
     ctypes = lazy("ctypes")
 
 WORTH_BYTES: Final = 32 * 1024 * 1024
@@ -29,7 +29,7 @@ def trim() -> Callable[[int], int] | None:
     """Returns glibc's malloc_trim; None for other C libraries, which return memory by themselves."""
     try:
         return ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError):
+    except (ImportError, AttributeError, OSError):
         return None
 
 

@@ -48,7 +48,7 @@ class Phase(Enum):
 
 
 MAY_FOLLOW: Final[dict[Phase, frozenset[Phase]]] = {
-    Phase.NEW: frozenset({Phase.WAITING, Phase.OPEN, Phase.CLOSING}),
+    Phase.NEW: frozenset({Phase.WAITING, Phase.OPEN, Phase.CLOSING, Phase.CLOSED}),
     Phase.WAITING: frozenset({Phase.OPEN, Phase.LINGERING, Phase.CLOSING, Phase.CLOSED}),
     Phase.OPEN: frozenset({Phase.LINGERING, Phase.CLOSING, Phase.CLOSED}),
     Phase.LINGERING: frozenset({Phase.CLOSING, Phase.CLOSED}),
