@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,14 @@ HEAD = """
 have three replicas, of which two must be in sync. In the runs with kills, a broker is killed (SIGKILL) every 20
 seconds, or once the broker killed before it serves again, and is started again at once. *Unfinished* are tests that
 ran when the time for all tests was over; *not run* are tests that had not begun. Each test that fails runs once more,
-alone, without kills. The machine had other load, so that times don't compare the brokers.
+alone, without kills, unless the run was ended before. The machine had other load, so that times don't compare the
+brokers.
 
 | broker | brokers | kills | passed | failed | unfinished | not run | skipped | failed again | time | commit |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
 """
 OTHERS = """
-Tests that did not pass, and their outcomes on both clusters:
+Tests that failed with a logged reason, and their outcomes on both clusters:
 
 | run | test | Odradek | Apache Kafka | log of the test on Odradek |
 |---|---|---|---|---|
@@ -51,11 +52,23 @@ def title(run: tuple[int, float]) -> str:
 
 
 def row(result: Results) -> str:
-    again = sum(test["outcome"] not in (PASSED, SKIPPED) for test in result["again"].values())
+    again = str(sum(is_bad(test) for test in result["again"].values()))
+    if left := len(top_level(result["tests"], is_bad) - top_level(result["again"], lambda _: True)):
+        again += f" ({left} not run again)"
     counts = (result["counts"][outcome] for outcome in COUNTED)
     commit = f"`{result['commit'][:8]}`"
     cells = [BROKERS[result["broker"]], result["nodes"], len(result["kills"]), *counts, again]
     return f"| {' | '.join(map(str, cells))} | {result['seconds']} s | {commit} |\n"
+
+
+def is_bad(test: dict[str, Any]) -> bool:
+    """True if a test did not pass."""
+    return test["outcome"] not in (PASSED, SKIPPED)
+
+
+def top_level(tests: dict[str, dict[str, Any]], counts: Callable[[dict[str, Any]], bool]) -> set[str]:
+    """Returns the names of the top-level tests of which a test counts."""
+    return {name.split("/")[0] for name, test in tests.items() if counts(test)}
 
 
 def others(results: list[Results]) -> Iterator[str]:

@@ -15,6 +15,8 @@ from tests.interop.suites.apache.outcomes import Expected, JUnitTest
 from tests.interop.suites.apache.runs import Cluster, Runner
 from tests.interop.suites.apache.suites import SUITES, classes
 
+pytestmark = pytest.mark.timeout(1_200)  # the first test may wait for Maven, which downloads the suites
+
 SLICE = {
     "AdminFenceProducersTest": "clients",
     "DescribeProducersWithBrokerIdTest": "clients",
@@ -38,7 +40,6 @@ def installed() -> bool:
     return Odradek.program == str(wheel.launcher())
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", SLICE)
 def test_a_class_of_apache_kafka_s_suites_passes(name: str, peer: str, tmp_path: Path) -> None:
     suite = next(suite for suite in SUITES if suite.name == SLICE[name])

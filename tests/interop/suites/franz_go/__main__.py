@@ -11,6 +11,7 @@ only tests count that did not fail again there.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -88,7 +89,15 @@ class Suite:
         command = ["go", "-C", str(HERE), "test", "-vet=off", "-count=1", "-json", *arguments, *PACKAGES]
         begins = self._output.stat().st_size
         with self._output.open("a") as output:
-            subprocess.run(command, env=self._environment, stdout=output, stderr=output, check=False)
+            tests = subprocess.Popen(
+                command, env=self._environment, stdout=output, stderr=output, start_new_session=True
+            )
+            try:
+                tests.wait()
+            finally:  # `go` doesn't end the program that it has built
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(tests.pid, signal.SIGKILL)
+                tests.wait()
         return self._output.read_bytes()[begins:].decode(errors="replace").splitlines()
 
     def run_again(self, results: Mapping[str, Result]) -> dict[str, Result]:
