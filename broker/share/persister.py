@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from broker.clock import pause
 from broker.shards.shares import ShareCoordinator
 from broker.shards.translations import seen_by_client
-from broker.share.state_operations import StateOperation, WriteState
+from broker.share.state_operations import DeleteState, InitializeState, StateOperation
 from client.futures import retrieve
 from coordinator.share.key import ShareKey
 from protocol.backoff import Backoff
@@ -61,7 +61,9 @@ class CoordinatorPersister:
     """The default: the share coordinator, here or on another broker, stores the state.
 
     An operation that can be done here at once is done at once, unless an earlier one on its share partition waits or is
-    repeated; writes that wait only for their commit here delay no others. All others are done one after the other.
+    repeated; writes and reads that wait only for their commit here delay no others. All others are done one after the
+    other. A write that times out here is repeated, and may follow a later write: its start offset, which may be lower,
+    holds until the next write.
     """
 
     def __init__(self, coordinator: ShareCoordinator) -> None:
@@ -86,7 +88,7 @@ class CoordinatorPersister:
             return answer
         before = self._last.get(key)
         over = self._last[key] = asyncio.get_running_loop().create_future()
-        delays = answer is None or not isinstance(operation, WriteState)
+        delays = answer is None or isinstance(operation, InitializeState | DeleteState)
         self._delayed[key] += delays
         task = asyncio.ensure_future(self._perform(operation, before, answer, delays=delays))
         task.add_done_callback(partial(self._end, key, before, over, delays))

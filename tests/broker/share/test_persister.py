@@ -134,10 +134,11 @@ async def test_an_operation_that_is_cancelled_lets_none_overtake_an_earlier_one(
     assert coordinator.decided == ["1", "2"]
 
 
-async def test_writes_that_wait_for_their_commits_do_not_wait_for_each_other() -> None:
+async def test_writes_wait_neither_for_the_commits_of_others_nor_for_reads() -> None:
     coordinator = Coordinator(commits=False)
     persister = persister_of(coordinator)
-    answers = [persister.submit(write(1)), persister.submit(write(2))]
-    assert coordinator.decided == ["1", "2"]
+    answers: list[asyncio.Future[Any]] = [persister.submit(write(1)), persister.submit(ReadSummary(KEY))]
+    answers += [persister.submit(write(2)), persister.submit(write(3))]
+    assert coordinator.decided == ["1", "ReadSummary", "2", "3"]
     coordinator.commit()
     await ended(coordinator, *answers)
