@@ -3,6 +3,7 @@ package org.apache.kafka.common.test.junit;
 import java.io.File;
 import java.lang.reflect.Proxy;
 import java.util.Collection;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -10,6 +11,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 import kafka.server.ControllerServer;
@@ -20,12 +22,14 @@ import odradek.suites.NotPointable;
 import odradek.suites.Views;
 import odradek.suites.Wait;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.QuorumInfo;
 import org.apache.kafka.clients.consumer.GroupProtocol;
 import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclBindingFilter;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.test.ClusterInstance;
@@ -49,6 +53,8 @@ import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
 /** Takes the place of Apache Kafka's class of this name: gives a test a cluster of Odradek's processes. */
 public class RaftClusterInvocationContext implements TestTemplateInvocationContext {
     private static final long WITHIN_MS = 60_000;
+    private static final Set<ConfigEntry.ConfigSource> DYNAMIC = EnumSet.of(
+            ConfigEntry.ConfigSource.DYNAMIC_BROKER_CONFIG, ConfigEntry.ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG);
 
     private final String name;
     private final ClusterConfig config;
@@ -242,10 +248,22 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             return new Views(id, process(id).properties, this::admin);
         }
 
-        private KafkaConfig options(int id) {
+        /** Returns the options that are in force: the properties, and what Admin has set since. */
+        private KafkaConfig options(int id) throws ExecutionException, InterruptedException {
             Map<Object, Object> options = new HashMap<>(process(id).properties);
             options.put("controller.quorum.bootstrap.servers", kit.bootstrapControllers());
+            if (process(id).isAlive())
+                options.putAll(dynamicOptions(id));
             return new KafkaConfig(options, false);
+        }
+
+        private Map<String, String> dynamicOptions(int id) throws ExecutionException, InterruptedException {
+            ConfigResource broker = new ConfigResource(ConfigResource.Type.BROKER, String.valueOf(id));
+            try (Admin admin = admin()) {
+                return admin.describeConfigs(List.of(broker)).all().get().get(broker).entries().stream()
+                        .filter(entry -> DYNAMIC.contains(entry.source()) && entry.value() != null)
+                        .collect(Collectors.toMap(ConfigEntry::name, ConfigEntry::value));
+            }
         }
 
         /** Returns a metadata cache that knows the brokers that are alive. */
@@ -277,7 +295,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public Set<Integer> brokerIds() {
-            return kit.processes().keySet();
+            return new TreeSet<>(kit.processes().keySet());  // tests remove ids from it
         }
 
         @Override
