@@ -38,6 +38,7 @@ import org.apache.kafka.common.test.TestKitNodes;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
 import org.apache.kafka.metadata.BrokerState;
+import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.MetadataCache;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
 import org.apache.kafka.server.authorizer.Authorizer;
@@ -266,16 +267,39 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             }
         }
 
-        /** Returns a metadata cache that knows the brokers that are alive. */
+        /** Returns a metadata cache with the brokers that are alive, and with topics' partitions. It asks any broker. */
         private MetadataCache cache() {
             return (MetadataCache) Proxy.newProxyInstance(MetadataCache.class.getClassLoader(), new Class<?>[] {MetadataCache.class},
                     (self, method, arguments) -> {
-                        if (!method.getName().equals("getAliveBrokerNodes"))
-                            throw NotPointable.objects("MetadataCache." + method.getName());
-                        try (Admin admin = admin()) {
-                            return List.copyOf(admin.describeCluster().nodes().get());
+                        switch (method.getName()) {
+                            case "getAliveBrokerNodes":
+                                try (Admin admin = admin()) {
+                                    return List.copyOf(admin.describeCluster().nodes().get());
+                                }
+                            case "numPartitions":
+                                return partitions((String) arguments[0]).map(List::size);
+                            case "getLeaderAndIsr":
+                                return partitions((String) arguments[0]).flatMap(all -> all.stream()
+                                        .filter(partition -> partition.partition() == (int) arguments[1]).findFirst()).map(Processes::leaderAndIsr);
+                            default:
+                                throw NotPointable.objects("MetadataCache." + method.getName());
                         }
                     });
+        }
+
+        private Optional<List<TopicPartitionInfo>> partitions(String topic) throws ExecutionException, InterruptedException {
+            try (Admin admin = admin()) {
+                return Optional.of(admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).partitions());
+            } catch (ExecutionException e) {
+                if (e.getCause() instanceof UnknownTopicOrPartitionException)
+                    return Optional.empty();
+                throw e;
+            }
+        }
+
+        private static LeaderAndIsr leaderAndIsr(TopicPartitionInfo partition) {
+            List<Integer> isr = partition.isr().stream().map(replica -> replica.id()).collect(Collectors.toList());
+            return new LeaderAndIsr(partition.leader() == null ? LeaderAndIsr.NO_LEADER : partition.leader().id(), isr);
         }
 
         @Override
@@ -357,22 +381,13 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public void waitTopicCreation(String topic, int partitions) throws InterruptedException {
-            try (Admin admin = admin()) {
-                Wait.until(() -> hasLeaders(admin, topic, partitions), WITHIN_MS, topic + " was not created");
-            }
+            Wait.until(() -> hasLeaders(topic, partitions), WITHIN_MS, topic + " was not created");
             ensureConsistentMetadata();
         }
 
-        private static boolean hasLeaders(Admin admin, String topic, int count) throws Exception {
-            try {
-                List<TopicPartitionInfo> partitions = admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).partitions();
-                return partitions.size() == count
-                        && partitions.stream().allMatch(partition -> partition.leader() != null && !partition.leader().isEmpty());
-            } catch (ExecutionException e) {
-                if (e.getCause() instanceof UnknownTopicOrPartitionException)
-                    return false;
-                throw e;
-            }
+        private boolean hasLeaders(String topic, int count) throws Exception {
+            return partitions(topic).filter(all -> all.size() == count
+                    && all.stream().allMatch(partition -> partition.leader() != null && !partition.leader().isEmpty())).isPresent();
         }
 
         @Override
