@@ -385,9 +385,12 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             ensureConsistentMetadata();
         }
 
+        /** A partition without a leader is as it should be if no broker with a replica is alive. */
         private boolean hasLeaders(String topic, int count) throws Exception {
-            return partitions(topic).filter(all -> all.size() == count
-                    && all.stream().allMatch(partition -> partition.leader() != null && !partition.leader().isEmpty())).isPresent();
+            Set<Integer> alive = alive().stream().map(node -> node.id).collect(Collectors.toSet());
+            return partitions(topic).filter(all -> all.size() == count && all.stream().allMatch(partition ->
+                    partition.leader() != null && !partition.leader().isEmpty()
+                    || partition.replicas().stream().noneMatch(replica -> alive.contains(replica.id())))).isPresent();
         }
 
         @Override
