@@ -23,6 +23,8 @@ class Workers:
 
     def __init__(self, threads: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self.unfinished = 0
+        """Number of pieces of work that `begin` was called for, and that have not ended."""
 
     def run(self, work: Callable[[], None], then: Callable[[BaseException | None], None]) -> None:
         """Runs `work` in a thread; then calls `then` on the event loop, with the error of `work` or None."""
@@ -35,7 +37,13 @@ class Workers:
 
     def begin(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Runs `work` in a thread, and returns the future of its result."""
-        return asyncio.get_running_loop().run_in_executor(self._pool, work)
+        future = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        self.unfinished += 1
+        future.add_done_callback(self._ended)
+        return future
+
+    def _ended(self, _: object) -> None:
+        self.unfinished -= 1
 
     def close(self) -> None:
         """Waits until the work that has begun is complete."""

@@ -24,6 +24,7 @@ from broker.request.bounded_answer import SMALL_REQUEST_BYTES, BoundedAnswer
 from broker.request.context import AnswerBuffers, ClientConnection, Context
 from broker.request.eager import Waiting, begin
 from broker.request.pending import Answer, ParkedCall, Running, answer_later
+from broker.workers import MAX_USUAL_ITEMS
 from protocol.api_key import ApiKey
 from protocol.budget import TooManyItems
 from protocol.codec import MALFORMED, Decoder, Encoder, bounded_decoder, decoder, encoder
@@ -77,6 +78,11 @@ class Throttled(Protocol):
     """A response with the time for which its client is throttled."""
 
     throttle_time_ms: int
+
+
+MAX_UNENCODED: Final = 8
+"""Maximum number of small requests whose answers wait for a thread that encodes them. Then the event loop encodes
+further ones: answers as objects have ten times the size of a frame, and only the request's size is counted."""
 
 
 class Route:
@@ -197,6 +203,12 @@ class Route:
         if self.host.quotas is not None:
             response = self._throttled(self.host.quotas, context, response)
         threads = self.host.codec_threads.of(context.size_bytes, context.answer_items)
+        if (
+            threads.unfinished >= MAX_UNENCODED
+            and context.size_bytes <= MAX_BYTES_ON_LOOP
+            and context.answer_items <= MAX_USUAL_ITEMS
+        ):
+            return self._frame(context, response)
         return await threads.call(partial(self._frame, context, response))
 
     def _throttled(self, quotas: ClientQuotas, context: Context, response: object) -> object:
@@ -402,13 +414,14 @@ def as_answer(route: Route, context: Context, request: object, response: object)
         return Running(answer_later(route, context, request, response))
     if context.is_large and not (response is None or isinstance(response, list)):
         context.parked_ns = route.host.clock.monotonic_ns()
-        return Running(encoded_later(route, context, response))
+        encoded = begin(route.encode_later(context, response))
+        return Running(finished_later(context, encoded)) if isinstance(encoded, Waiting) else context.finish(encoded)
     return context.finish(route.encode(context, response))
 
 
-async def encoded_later(route: Route, context: Context, response: object) -> Answer:
-    """Returns the answer to a request whose response is complete; a thread encodes it."""
-    return context.finish(await route.encode_later(context, response))
+async def finished_later(context: Context, encoded: Awaitable[AnswerBuffers]) -> Answer:
+    """Returns the answer to a request whose response a thread encodes."""
+    return context.finish(await encoded)
 
 
 def api_name(key: int) -> str:

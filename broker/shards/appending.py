@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.replica.waits import committed
 from broker.shards.environment import Environment
-from protocol.errors import KafkaError, ProtocolError, error_code
+from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.lazy import lazy
 from protocol.types import TopicPartition, Uuid
 
@@ -51,7 +51,9 @@ async def append_elsewhere(
         response = await environment.anywhere().send(leader_id, PURPOSE, request, produce.ProduceResponse)
     except (errors.PeerError, ProtocolError) as error:
         raise anywhere.as_kafka_error(error) from error
-    for topic in response.responses:
-        for partition in topic.partition_responses:
-            if partition.error_code:
-                raise KafkaError(error_code(partition.error_code), partition.error_message or None)
+    answers = [partition for topic in response.responses for partition in topic.partition_responses]
+    if not answers:
+        raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "the leader's answer lacks the partition")
+    for partition in answers:
+        if partition.error_code:
+            raise KafkaError(error_code(partition.error_code), partition.error_message or None)

@@ -8,12 +8,14 @@ NoOpStatePersister (KIP-932).
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from broker.clock import pause
 from broker.shards.shares import ShareCoordinator
 from broker.shards.translations import seen_by_client
-from broker.share.state_operations import StateOperation
+from broker.share.state_operations import StateOperation, WriteState
 from client.futures import retrieve
 from coordinator.share.key import ShareKey
 from protocol.backoff import Backoff
@@ -58,58 +60,81 @@ class Persister(Protocol):
 class CoordinatorPersister:
     """The default: the share coordinator, here or on another broker, stores the state.
 
-    An operation that can be done here at once is done at once; any other is retried for a while. Waiting operations on
-    one share partition are done one after the other, so that a retry never overtakes a later operation.
+    An operation that can be done here at once is done at once, unless an earlier one on its share partition waits or is
+    repeated; writes that wait only for their commit here delay no others. All others are done one after the other.
     """
 
     def __init__(self, coordinator: ShareCoordinator) -> None:
         self._coordinator = coordinator
         self._last: dict[ShareKey, asyncio.Future[None]] = {}
-        """The future of the last waiting operation of each share partition."""
+        """The end of each share partition's last operation, and of all before it."""
+        self._delayed: Counter[ShareKey] = Counter()
+        """Number of operations of each share partition that later ones must wait for."""
 
     def submit(self, operation: StateOperation[A]) -> asyncio.Future[A]:
-        if operation.key in self._last:
-            return self._later(operation)
-        try:
-            answer = self._coordinator.submit(operation.key, operation.decide)
-        except KafkaError as error:
-            if not self._is_final(operation.key, seen_by_client(error)):
-                return self._later(operation)
-            answer = asyncio.get_running_loop().create_future()
-            answer.set_exception(error)
-        if answer.done():
+        key = operation.key
+        answer: asyncio.Future[A] | None = None
+        if not self._delayed[key]:
+            try:
+                answer = self._coordinator.submit(key, operation.decide)
+            except KafkaError as error:
+                if self._is_final(key, seen_by_client(error)):
+                    answer = asyncio.get_running_loop().create_future()
+                    answer.set_exception(error)
+        if answer is not None and answer.done():
             retrieve(answer)
             return answer
-        return asyncio.ensure_future(self._again(operation, answer))
-
-    def _later(self, operation: StateOperation[A]) -> asyncio.Future[A]:
-        return asyncio.ensure_future(self._perform(operation))
-
-    async def _again(self, operation: StateOperation[A], answer: asyncio.Future[A]) -> A:
-        """Waits for the answer of this broker. If this broker is no longer the coordinator before the commit, sends the
-        operation to the new coordinator.
-        """
-        try:
-            return await answer
-        except KafkaError as error:
-            if self._is_final(operation.key, seen_by_client(error)):
-                raise
-        return await self._later(operation)
-
-    async def _perform(self, operation: StateOperation[A]) -> A:
-        """Performs an operation after the waiting operations before it. Raises KafkaError as clients see it."""
-        key = operation.key
         before = self._last.get(key)
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._last[key] = over
+        over = self._last[key] = asyncio.get_running_loop().create_future()
+        delays = answer is None or not isinstance(operation, WriteState)
+        self._delayed[key] += delays
+        task = asyncio.ensure_future(self._perform(operation, before, answer, delays=delays))
+        task.add_done_callback(partial(self._end, key, before, over, delays))
+        return task
+
+    async def _perform(
+        self,
+        operation: StateOperation[A],
+        before: asyncio.Future[None] | None,
+        answer: asyncio.Future[A] | None,
+        *,
+        delays: bool,
+    ) -> A:
+        """Returns this broker's answer. If there is none, or this broker is no longer the coordinator before the
+        commit, performs the operation after all operations before it. Raises KafkaError as clients see it."""
+        key = operation.key
+        if answer is not None:
+            try:
+                return await answer
+            except KafkaError as error:
+                if self._is_final(key, seen_by_client(error)):
+                    raise
+        repeats = not delays
+        self._delayed[key] += repeats
         try:
             if before is not None:
                 await asyncio.wait([before])
             return await self._tried(operation)
         finally:
-            over.set_result(None)
-            if self._last.get(key) is over:
-                del self._last[key]
+            self._release(key, repeats)
+
+    def _end(
+        self, key: ShareKey, before: asyncio.Future[None] | None, over: asyncio.Future[None], delays: bool, _: object
+    ) -> None:
+        """Ends an operation, once all operations before it have ended: later ones wait for them too."""
+        if before is not None and not before.done():
+            before.add_done_callback(partial(self._end, key, before, over, delays))
+            return
+        over.set_result(None)
+        if self._last.get(key) is over:
+            del self._last[key]
+        self._release(key, delays)
+
+    def _release(self, key: ShareKey, number: int) -> None:
+        """Removes operations from those that later ones must wait for."""
+        self._delayed[key] -= number
+        if not self._delayed[key]:
+            del self._delayed[key]
 
     async def _tried(self, operation: StateOperation[A]) -> A:
         """Returns the coordinator's answer; retries while the coordinator moves or isn't ready."""

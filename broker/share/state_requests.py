@@ -6,6 +6,7 @@ Source: ShareCoordinatorService, PersisterStateManager (KIP-932).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import cache, partial
 from typing import TypeVar, cast
@@ -17,13 +18,13 @@ from broker.shards.translations import seen_by_client
 from broker.share.state_operations import (
     MESSAGES,
     InitializeState,
-    StateData,
     StateMessages,
     StateOperation,
     StateRequest,
     StateResponse,
     StateResult,
 )
+from client.futures import retrieve
 from coordinator.engine.errors import Rejection
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError, error_code
@@ -37,19 +38,34 @@ A = TypeVar("A")
 async def answered(
     kind: type[StateOperation[A]], request: StateRequest, turns: Turns, coordinator: ShareCoordinator
 ) -> StateResponse:
-    """Returns the response. Each partition is processed and answered separately; a partition that is named twice is
+    """Returns the response. Each partition is processed and answered separately, and all wait for their commits
+    together; a partition that is named twice is
     processed twice, and gets the last result. A group without a name has no results, and neither has any request but
     InitializeShareGroupState if one of its topics has no partitions.
     """
     messages = MESSAGES[kind]
     is_whole = kind is InitializeState or all(topic.partitions for topic in request.topics)
     results: dict[Uuid, dict[int, StateResult]] = {}
+    begun: list[tuple[StateOperation[A], StateResult, asyncio.Future[A]]] = []
     for topic in request.topics if request.group_id and is_whole else ():
         for data in topic.partitions:
-            by_partition = results.setdefault(topic.topic_id, {})
             await turns.next()
-            key = ShareKey(request.group_id, topic.topic_id, data.partition)
-            by_partition[data.partition] = await result_of(kind, key, data, coordinator)
+            result = messages.result(partition=data.partition, error_code=ErrorCode.NONE)
+            results.setdefault(topic.topic_id, {})[data.partition] = result
+            try:
+                operation = kind.of(ShareKey(request.group_id, topic.topic_id, data.partition), data)
+                answer = coordinator.submit(operation.key, operation.decide)
+            except KafkaError as error:
+                fail(result, error)
+            else:
+                answer.add_done_callback(retrieve)  # the request may be gone
+                begun.append((operation, result, answer))
+    for operation, result, answer in begun:
+        await turns.next()
+        try:
+            operation.fill(result, await answer)
+        except KafkaError as error:
+            fail(result, error)
     return messages.response(
         results=[
             messages.topic_result(topic_id=topic_id, partitions=list(by_partition.values()))
@@ -58,18 +74,10 @@ async def answered(
     )
 
 
-async def result_of(
-    kind: type[StateOperation[A]], key: ShareKey, data: StateData, coordinator: ShareCoordinator
-) -> StateResult:
-    """Returns the result of one partition: the shard's answer, or its error."""
-    result = MESSAGES[kind].result(partition=data.partition, error_code=ErrorCode.NONE)
-    try:
-        operation = kind.of(key, data)
-        operation.fill(result, await coordinator.submit(key, operation.decide))
-    except KafkaError as error:
-        client_error = seen_by_client(error)
-        result.error_code, result.error_message = client_error.code, client_error.message
-    return result
+def fail(result: StateResult, error: KafkaError) -> None:
+    """Makes a result the rejection of its partition."""
+    client_error = seen_by_client(error)
+    result.error_code, result.error_message = client_error.code, client_error.message
 
 
 # Requests to other brokers.

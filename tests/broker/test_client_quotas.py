@@ -16,6 +16,7 @@ from protocol.messages.alter_client_quotas import (
     EntryData,
     OpData,
 )
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.fetch import FetchResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -152,3 +153,10 @@ async def test_an_address_that_connects_too_often_waits_and_is_turned_away(broke
     assert held.wire.take() == []
     await limit(broker, "connection_creation_rate", None, "ip", "127.0.0.1", served)
     assert await broker.client().ask(ListGroupsRequest(), 5, ListGroupsResponse)
+
+
+async def test_the_table_of_apis_has_the_throttle_time(broker: InProcess) -> None:
+    await limit(broker, "request_percentage", 0.000001)
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    answer = await broker.client().ask(request, 4, ApiVersionsResponse)
+    assert (answer.error_code, answer.throttle_time_ms) == (ErrorCode.NONE, 1_000)

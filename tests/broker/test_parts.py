@@ -222,6 +222,7 @@ async def test_a_large_request_does_not_wait_for_the_largest(tmp_path: Path, mon
             assert len(await client.frames(1)) == 1
 
 
+@pytest.mark.source_only
 @pytest.mark.parametrize(("resources", "by_thread"), [(1, False), (40, True)])
 async def test_a_thread_encodes_a_large_answer_to_a_small_request(
     resources: int, by_thread: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

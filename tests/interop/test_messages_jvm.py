@@ -53,7 +53,6 @@ ONLY_IN_3_9 = {
     ApiKey.RENEW_DELEGATION_TOKEN: range(1),
     ApiKey.EXPIRE_DELEGATION_TOKEN: range(1),
     ApiKey.DESCRIBE_DELEGATION_TOKEN: range(1),
-    ApiKey.ALTER_PARTITION: range(2),
 }
 """The versions that Kafka 4.0 removed (KIP-896)."""
 
