@@ -8,7 +8,8 @@ import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, MetricsData
 
 from broker.telemetry.otlp import enriched
-from broker.telemetry.points import MAX_POINTS, PointKind, points
+from broker.telemetry.point import PointKind
+from broker.telemetry.points import MAX_POINTS, points
 from broker.telemetry.series import ClientSeries
 from coordinator.telemetry.subscriptions import MAX_LABEL, ClientAttributes
 from protocol.errors import ErrorCode, KafkaError
