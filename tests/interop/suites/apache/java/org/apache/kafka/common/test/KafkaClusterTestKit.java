@@ -1,13 +1,17 @@
 package org.apache.kafka.common.test;
 
 import java.io.File;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.security.KeyStore;
 import java.util.AbstractMap;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -146,6 +150,8 @@ public class KafkaClusterTestKit implements AutoCloseable {
         all.put("log.dirs", serves ? String.join(",", node.logDataDirectories()) : node.metadataDirectory());
         all.putAll(node.propertyOverrides());
         all.keySet().removeIf(KafkaClusterTestKit::isNoOption);
+        for (String store : List.of("ssl.keystore", "ssl.truststore"))
+            convert(all.get(store + ".location"), all.get(store + ".password"));
         Properties properties = new Properties();
         properties.putAll(all);
         return properties;
@@ -154,6 +160,30 @@ public class KafkaClusterTestKit implements AutoCloseable {
     /** Some tests set names that Apache Kafka ignores because it has no such option. Odradek does not start with them. */
     private static boolean isNoOption(String name) {
         return !KafkaConfig.configDef().names().contains(name) && !name.startsWith("listener.name.") && !AUTHORIZER_OPTIONS.contains(name);
+    }
+
+    /** Converts a store of Java's own format, which Odradek does not read, into PKCS12, which Java reads as JKS, too. */
+    private static void convert(String location, String password) throws IOException {
+        if (location == null)
+            return;
+        char[] secret = password.toCharArray();
+        File file = new File(location);
+        try {
+            KeyStore found = KeyStore.getInstance(file, secret);
+            KeyStore converted = KeyStore.getInstance("PKCS12");
+            converted.load(null, secret);
+            for (String alias : Collections.list(found.aliases())) {
+                if (found.isKeyEntry(alias))
+                    converted.setKeyEntry(alias, found.getKey(alias, secret), secret, found.getCertificateChain(alias));
+                else
+                    converted.setCertificateEntry(alias, found.getCertificate(alias));
+            }
+            try (OutputStream out = new FileOutputStream(file)) {
+                converted.store(out, secret);
+            }
+        } catch (GeneralSecurityException e) {
+            throw new IOException(location, e);
+        }
     }
 
     private static String text(Object value) {
@@ -266,9 +296,22 @@ public class KafkaClusterTestKit implements AutoCloseable {
     }
 
     public void waitForReadyBrokers() throws InterruptedException {
-        try (Admin admin = admin()) {
+        try (Admin admin = admin(tls())) {
             Wait.until(() -> admin.describeCluster().nodes().get().size() == brokers.size(), BROKERS_WITHIN_MS, "brokers are missing");
         }
+    }
+
+    /** Returns the options of a client that the broker's listener needs, if it has TLS. */
+    private Map<String, Object> tls() {
+        String protocols = text(settings.getOrDefault("listener.security.protocol.map", ""));
+        if (!List.of(protocols.split(",")).contains(nodes.brokerListenerName().value() + ":SSL"))
+            return Map.of();
+        Map<String, Object> options = new HashMap<>(Map.of(CommonClientConfigs.SECURITY_PROTOCOL_CONFIG, "SSL"));
+        settings.forEach((key, value) -> {
+            if (key.startsWith("ssl."))
+                options.put(key, value);
+        });
+        return options;
     }
 
     public Admin admin() {

@@ -3,6 +3,7 @@ package org.apache.kafka.common.test.junit;
 import java.io.File;
 import java.lang.reflect.Proxy;
 import java.util.Collection;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -10,6 +11,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 import kafka.server.ControllerServer;
@@ -20,12 +22,14 @@ import odradek.suites.NotPointable;
 import odradek.suites.Views;
 import odradek.suites.Wait;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.QuorumInfo;
 import org.apache.kafka.clients.consumer.GroupProtocol;
 import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclBindingFilter;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.test.ClusterInstance;
@@ -34,6 +38,7 @@ import org.apache.kafka.common.test.TestKitNodes;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
 import org.apache.kafka.metadata.BrokerState;
+import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.MetadataCache;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
 import org.apache.kafka.server.authorizer.Authorizer;
@@ -49,6 +54,8 @@ import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
 /** Takes the place of Apache Kafka's class of this name: gives a test a cluster of Odradek's processes. */
 public class RaftClusterInvocationContext implements TestTemplateInvocationContext {
     private static final long WITHIN_MS = 60_000;
+    private static final Set<ConfigEntry.ConfigSource> DYNAMIC = EnumSet.of(
+            ConfigEntry.ConfigSource.DYNAMIC_BROKER_CONFIG, ConfigEntry.ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG);
 
     private final String name;
     private final ClusterConfig config;
@@ -242,22 +249,57 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             return new Views(id, process(id).properties, this::admin);
         }
 
-        private KafkaConfig options(int id) {
+        /** Returns the options that are in force: the properties, and what Admin has set since. */
+        private KafkaConfig options(int id) throws ExecutionException, InterruptedException {
             Map<Object, Object> options = new HashMap<>(process(id).properties);
             options.put("controller.quorum.bootstrap.servers", kit.bootstrapControllers());
+            if (process(id).isAlive())
+                options.putAll(dynamicOptions(id));
             return new KafkaConfig(options, false);
         }
 
-        /** Returns a metadata cache that knows the brokers that are alive. */
+        private Map<String, String> dynamicOptions(int id) throws ExecutionException, InterruptedException {
+            ConfigResource broker = new ConfigResource(ConfigResource.Type.BROKER, String.valueOf(id));
+            try (Admin admin = admin()) {
+                return admin.describeConfigs(List.of(broker)).all().get().get(broker).entries().stream()
+                        .filter(entry -> DYNAMIC.contains(entry.source()) && entry.value() != null)
+                        .collect(Collectors.toMap(ConfigEntry::name, ConfigEntry::value));
+            }
+        }
+
+        /** Returns a metadata cache with the brokers that are alive, and with topics' partitions. It asks any broker. */
         private MetadataCache cache() {
             return (MetadataCache) Proxy.newProxyInstance(MetadataCache.class.getClassLoader(), new Class<?>[] {MetadataCache.class},
                     (self, method, arguments) -> {
-                        if (!method.getName().equals("getAliveBrokerNodes"))
-                            throw NotPointable.objects("MetadataCache." + method.getName());
-                        try (Admin admin = admin()) {
-                            return List.copyOf(admin.describeCluster().nodes().get());
+                        switch (method.getName()) {
+                            case "getAliveBrokerNodes":
+                                try (Admin admin = admin()) {
+                                    return List.copyOf(admin.describeCluster().nodes().get());
+                                }
+                            case "numPartitions":
+                                return partitions((String) arguments[0]).map(List::size);
+                            case "getLeaderAndIsr":
+                                return partitions((String) arguments[0]).flatMap(all -> all.stream()
+                                        .filter(partition -> partition.partition() == (int) arguments[1]).findFirst()).map(Processes::leaderAndIsr);
+                            default:
+                                throw NotPointable.objects("MetadataCache." + method.getName());
                         }
                     });
+        }
+
+        private Optional<List<TopicPartitionInfo>> partitions(String topic) throws ExecutionException, InterruptedException {
+            try (Admin admin = admin()) {
+                return Optional.of(admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).partitions());
+            } catch (ExecutionException e) {
+                if (e.getCause() instanceof UnknownTopicOrPartitionException)
+                    return Optional.empty();
+                throw e;
+            }
+        }
+
+        private static LeaderAndIsr leaderAndIsr(TopicPartitionInfo partition) {
+            List<Integer> isr = partition.isr().stream().map(replica -> replica.id()).collect(Collectors.toList());
+            return new LeaderAndIsr(partition.leader() == null ? LeaderAndIsr.NO_LEADER : partition.leader().id(), isr);
         }
 
         @Override
@@ -277,7 +319,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public Set<Integer> brokerIds() {
-            return kit.processes().keySet();
+            return new TreeSet<>(kit.processes().keySet());  // tests remove ids from it
         }
 
         @Override
@@ -339,22 +381,16 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public void waitTopicCreation(String topic, int partitions) throws InterruptedException {
-            try (Admin admin = admin()) {
-                Wait.until(() -> hasLeaders(admin, topic, partitions), WITHIN_MS, topic + " was not created");
-            }
+            Wait.until(() -> hasLeaders(topic, partitions), WITHIN_MS, topic + " was not created");
             ensureConsistentMetadata();
         }
 
-        private static boolean hasLeaders(Admin admin, String topic, int count) throws Exception {
-            try {
-                List<TopicPartitionInfo> partitions = admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).partitions();
-                return partitions.size() == count
-                        && partitions.stream().allMatch(partition -> partition.leader() != null && !partition.leader().isEmpty());
-            } catch (ExecutionException e) {
-                if (e.getCause() instanceof UnknownTopicOrPartitionException)
-                    return false;
-                throw e;
-            }
+        /** A partition without a leader is as it should be if no broker with a replica is alive. */
+        private boolean hasLeaders(String topic, int count) throws Exception {
+            Set<Integer> alive = alive().stream().map(node -> node.id).collect(Collectors.toSet());
+            return partitions(topic).filter(all -> all.size() == count && all.stream().allMatch(partition ->
+                    partition.leader() != null && !partition.leader().isEmpty()
+                    || partition.replicas().stream().noneMatch(replica -> alive.contains(replica.id())))).isPresent();
         }
 
         @Override
