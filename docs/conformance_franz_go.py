@@ -75,7 +75,7 @@ def others(results: list[Results]) -> Iterator[str]:
     """Yields a row for each test that did not pass with a broker."""
     for run, of_run in groupby(results, key=run_of):
         tests = {result["broker"]: result["tests"] for result in of_run}
-        for name in sorted({name for one in tests.values() for name, test in one.items() if failed(test)}):
+        for name in sorted({name for of_broker in tests.values() for name, test in of_broker.items() if failed(test)}):
             outcomes = [tests.get(broker, {}).get(name, {}).get("outcome", "not run") for broker in BROKERS]
             reason = tests.get("odradek", {}).get(name, {}).get("reason", "").rpartition("\n")[2]
             yield f"| {title(run)} | `{name}` | {' | '.join(outcomes)} | {escaped(reason)} |\n"
