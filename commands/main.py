@@ -82,8 +82,9 @@ def _run(where: Destination, options: Namespace) -> int:
 async def _act(links: Links, timeout_ms: int, options: Namespace) -> int:
     action: Action = options.action
     async with ClusterClient(links, timeout_ms) as cluster:
-        status = await action(Session(cluster, Output(options.output), options))
-    return DONE if status is None else status
+        output = Output(options.output)
+        status = await action(Session(cluster, output, options))
+    return status or (FAILED if output.has_errors else DONE)
 
 
 def _as_command_error(error: KafkaError | PeerError | ProtocolError) -> CommandError:

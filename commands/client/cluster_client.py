@@ -11,7 +11,16 @@ from typing import Final, TypeVar
 from client.address import Address
 from client.errors import ConnectionClosed, PeerError, PeerUnavailable, RequestTimedOut
 from commands.client.links import Link, Links, Moments
-from commands.errors import BrokerUnreachable, CommandError, CoordinatorAway, explain, hint, raise_if, refusal
+from commands.errors import (
+    BrokerUnreachable,
+    CommandError,
+    CoordinatorAway,
+    explain,
+    from_kafka,
+    hint,
+    raise_if,
+    refusal,
+)
 from protocol.backoff import Backoff
 from protocol.errors import RETRIABLE, ErrorCode, KafkaError, error_code
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -30,6 +39,10 @@ T = TypeVar("T")
 
 PAUSE: Final = Backoff(initial_ms=100, max_ms=1000)
 """Pauses between attempts after a retriable error (retry.backoff.ms of Kafka's clients)."""
+
+
+FIRST_ROUND_MS: Final = 1000
+"""Time that each of several addresses has to connect and answer, before the next address is asked."""
 
 
 class CoordinatorKind(IntEnum):
@@ -128,20 +141,31 @@ class ClusterClient:
     # Requests.
 
     async def any(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> R:
-        """Sends a request to the broker that answered before, or else to the bootstrap addresses, each tried once."""
-        reasons = []
-        for peer in [self._first] if self._first is not None else self._links.bootstrap:
-            try:
-                answer = await peer.send(
-                    request, response, timeout_ms=self.timeout_ms, max_version=max_version, max_dials=1
-                )
-            except (PeerUnavailable, RequestTimedOut) as error:
-                reasons.append(str(error))
-                continue
-            self._first = peer
-            self._note_throttling(answer)
-            return answer
-        self._first = None
+        """Sends a request that any broker can answer: to the broker that answered before, else to the bootstrap
+        addresses, then to the other brokers. Several addresses have FIRST_ROUND_MS each at first, so that a silent one
+        delays the command only for a moment."""
+        before, self._first = self._first, None
+        known = [self._links.node(node) for node in self._addresses]
+        addresses = {peer.address for peer in self._links.bootstrap}
+        others = [*self._links.bootstrap, *(peer for peer in known if peer.address not in addresses)]
+        rounds = [([before], self.timeout_ms)] if before is not None else []
+        if len(others) > 1:
+            rounds.append((others, min(FIRST_ROUND_MS, self.timeout_ms)))
+        rounds.append((others, self.timeout_ms))
+        reasons: list[str] = []
+        for peers, timeout_ms in rounds:
+            reasons.clear()
+            for peer in peers:
+                try:
+                    answer = await peer.send(
+                        request, response, timeout_ms=timeout_ms, max_version=max_version, max_dials=1
+                    )
+                except (PeerUnavailable, RequestTimedOut) as error:
+                    reasons.append(str(error))
+                    continue
+                self._first = peer
+                self._note_throttling(answer)
+                return answer
         where = "; ".join(reasons)
         advice = hint(where, "set --bootstrap or ODRADEK_BOOTSTRAP to a broker's address")
         raise BrokerUnreachable(f"no broker answered ({where}); {advice}")
@@ -164,13 +188,15 @@ class ClusterClient:
         allowed_ms = self.timeout_ms if timeout_ms is None else timeout_ms
         try:
             answer = await self._links.node(node).send(
-                request, response, timeout_ms=allowed_ms, max_version=max_version, max_dials=2
+                request, response, timeout_ms=allowed_ms, max_version=max_version, max_dials=1
             )
         except ConnectionClosed as error:  # a metadata update has changed the broker's address
-            raise BrokerUnreachable(f"broker {node} is no longer at {error.peer}") from None
+            raise BrokerUnreachable(f"broker {node} is no longer at {error.peer}", sent=error.sent) from None
         except PeerUnavailable as error:
             advice = "the broker advertises this address (advertised.listeners)"
-            raise BrokerUnreachable(f"broker {node} at {error.peer}: {error.message}; {advice}") from None
+            raise BrokerUnreachable(
+                f"broker {node} at {error.peer}: {error.message}; {advice}", sent=error.sent
+            ) from None
         self._note_throttling(answer)
         return answer
 
@@ -183,19 +209,33 @@ class ClusterClient:
         await self.nodes()
         await self._links.node(node).tell(request, timeout_ms=self.timeout_ms, max_version=max_version)
 
-    async def every(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> dict[int, R]:
-        """Returns the answers of all brokers, by broker id."""
+    async def every(
+        self, request: object, response: type[R], *, max_version: int = ANY_VERSION
+    ) -> dict[int, R | CommandError]:
+        """Returns the answer of each broker, or the error of a broker that can't be asked, by broker id."""
         nodes = await self.nodes()
-        answers = await self.together(self.node(node, request, response, max_version=max_version) for node in nodes)
+        answers = await self.together(
+            outcome(self.node(node, request, response, max_version=max_version)) for node in nodes
+        )
         return dict(zip(nodes, answers, strict=True))
 
     async def controller(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> R:
-        """Sends a request to the controller; in a KRaft cluster to a broker that forwards it."""
+        """Sends a request to the controller; in a KRaft cluster to a broker that forwards it. If that broker can't be
+        connected to, sends it to another broker."""
         if self._controller < 0:
             await self.metadata()
         if self._controller < 0:
             raise refusal("the cluster has no controller at the moment", ErrorCode.LEADER_NOT_AVAILABLE)
-        return await self.node(self._controller, request, response, max_version=max_version)
+        others = iter([node for node in await self.nodes() if node != self._controller])
+        node = self._controller
+        while True:
+            try:
+                return await self.node(node, request, response, max_version=max_version)
+            except BrokerUnreachable as error:
+                following = next(others, None)
+                if error.sent or following is None:
+                    raise
+                node = self._controller = following
 
     async def coordinated(
         self,
@@ -299,3 +339,15 @@ def leaders(
 
 FAILURES: Final = (CommandError, KafkaError, PeerError)
 """All errors of a request except ProtocolError."""
+
+
+async def outcome(awaitable: Awaitable[T]) -> T | CommandError:
+    """Returns the result of a request, or its error, for commands that answer what can be answered."""
+    try:
+        return await awaitable
+    except CommandError as error:
+        return error
+    except KafkaError as error:
+        return from_kafka(error)
+    except PeerError as error:
+        return CommandError(str(error))

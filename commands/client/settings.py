@@ -31,7 +31,7 @@ DEFAULTS: Final[dict[str, str]] = {
     BOOTSTRAP: DEFAULT_BOOTSTRAP,
     "client.id": "odradek",
     "request.timeout.ms": "30000",
-    "socket.connection.setup.timeout.ms": "10000",
+    "socket.connection.setup.timeout.ms": "3000",
     "security.protocol": "PLAINTEXT",
     "sasl.mechanism": "SCRAM-SHA-512",
     "sasl.username": "",

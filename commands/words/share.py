@@ -105,13 +105,23 @@ def _group(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP")
 
 
-async def share_groups(session: Session, names: Sequence[str]) -> list[GroupDescription]:
-    """Returns share groups. Raises CommandError if a group has another type."""
+async def share_groups(session: Session, names: Sequence[str]) -> dict[str, GroupDescription | CommandError]:
+    """Returns share groups, or the error of a group that can't be described or has another type, by name."""
     groups = await describe_all(session.cluster, names)
-    for group in groups:
-        if group.type != SHARE:
-            raise CommandError(f"group {group.group} is a {group.type} group: use `odradek group`")
-    return groups
+    return {name: _shared(group) for name, group in groups.items()}
+
+
+def _shared(group: GroupDescription | CommandError) -> GroupDescription | CommandError:
+    if isinstance(group, CommandError) or group.type == SHARE:
+        return group
+    return CommandError(f"group {group.group} is a {group.type} group: use `odradek group`")
+
+
+async def _require_share_groups(session: Session, names: Sequence[str]) -> None:
+    """Raises CommandError if a group can't be described or has another type."""
+    for group in (await share_groups(session, names)).values():
+        if isinstance(group, CommandError):
+            raise group
 
 
 async def list_all(session: Session) -> None:
@@ -123,7 +133,7 @@ async def describe(session: Session) -> None:
 
 
 async def state(session: Session) -> None:
-    await share_groups(session, [session.options.group])
+    await _require_share_groups(session, [session.options.group])
     rows = await state_rows(session.cluster, session.options.group)
     columns = ("topic", "partition", "first", "last", "state", "deliveries")
     session.output.rows(columns, rows, empty="no record after the start offsets was delivered")
@@ -162,7 +172,7 @@ def _forget_options(parser: argparse.ArgumentParser) -> None:
 
 async def forget(session: Session) -> int:
     options = session.options
-    await share_groups(session, [options.group])
+    await _require_share_groups(session, [options.group])
     session.confirm([options.group], "to delete offsets of")
     results = await forget_start_offsets(session.cluster, options.group, options.topics)
     rows = [
@@ -179,6 +189,6 @@ def _delete_options(parser: argparse.ArgumentParser) -> None:
 
 async def delete(session: Session) -> int:
     names = session.options.groups
-    await share_groups(session, names)
+    await _require_share_groups(session, names)
     session.confirm(names, "to delete")
     return session.results(("group",), [await delete_group(session, name) for name in names])
