@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 NEEDS_SPARK: Final = (
@@ -41,6 +42,9 @@ PROGRAMS: Final[dict[str, Command]] = {
     "info": _program("programs.format.info", "print the owners of a node's log directories"),
     "random-uuid": _program("programs.format.random_id", "print an id for a new cluster or directory"),
     "log": _program("programs.log.commands", "print, verify or repair data directories"),
+    "profile": Command(
+        "commands.profiles", "list, show, create and select profiles of connection settings", "commands.profiles"
+    ),
     "completion": Command("cli.completion", "print a completion script for bash, zsh or fish", "cli.completion"),
 }
 """Commands that work on this machine."""
@@ -100,6 +104,12 @@ def find(words: list[str]) -> Called | None:
         if name in COMMANDS:
             return Called(name, COMMANDS[name], words[length:])
     return None
+
+
+def listing(commands: Mapping[str, Command]) -> str:
+    """Returns a line for each command, with its purpose."""
+    width = max(map(len, commands), default=0)
+    return "\n".join(f"  {name:<{width}}  {command.purpose}" for name, command in commands.items())
 
 
 def second_words(word: str) -> dict[str, Command]:

@@ -23,6 +23,9 @@ ADVICE: Final[dict[ErrorCode, str]] = {
 
 OTHER_PROTOCOL: Final = "security.protocol must match the listener: SSL or SASL_SSL if it uses TLS, else neither"
 
+NOT_KAFKA: Final = "another protocol than Kafka's"
+"""A part of the reason if a peer breaks the protocol."""
+
 HINTS: Final = (
     (
         "certificate is not valid for",
@@ -37,15 +40,16 @@ HINTS: Final = (
     ),
     ("EOF occurred", OTHER_PROTOCOL),
     (
-        r"no answer to \w+: the (peer closed the connection|connection is lost)",
+        "no answer to .*: the (peer closed the connection|connection is lost)",
         "a listener with SASL closes connections without credentials: set security.protocol to SASL_PLAINTEXT, or to "
         "SASL_SSL if it uses TLS, with sasl.mechanism, sasl.username and sasl.password",
     ),
     ("the peer closed the connection|the connection is lost", OTHER_PROTOCOL),
     (
-        "ApiVersions is not answered",
+        "ApiVersions.* is not answered",
         "the port is open, but silent: it isn't a Kafka broker's, or the broker hangs",
     ),
+    (NOT_KAFKA, "the port isn't a Kafka broker's"),
     ("SSL", "no TLS version or cipher in common with the listener: see ssl.enabled.protocols, ssl.cipher.suites"),
 )
 """Advice by a pattern in the connection error's text; the first entry that matches counts."""
@@ -67,6 +71,10 @@ class BrokerUnreachable(CommandError):
     def __init__(self, message: str, *, sent: bool = False) -> None:
         super().__init__(message, UNREACHABLE)
         self.sent = sent
+
+
+class NoBrokerAnswered(BrokerUnreachable):
+    """No broker of the cluster can be reached, so that nothing can be answered."""
 
 
 class CoordinatorAway(CommandError):

@@ -56,6 +56,8 @@ def add_common(parser: Parser) -> None:
     """Adds the options of every command."""
     common = parser.add_argument_group("options of every command")
     BOOTSTRAP.add(common)
+    for other in ("--bootstrap-server", "--brokers"):  # of Apache Kafka's tools, and of rpk
+        parser.alias(other, "--bootstrap")
     PROFILE.add(common)
     CONFIG.add(common, help="settings of a client.properties file")
     SET.add(common, repeatable=True, help="a setting of the connection, such as client.id=NAME")

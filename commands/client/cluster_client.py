@@ -6,15 +6,17 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from enum import IntEnum
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from client.address import Address
 from client.errors import ConnectionClosed, PeerError, PeerUnavailable, RequestTimedOut
 from commands.client.links import Link, Links, Moments
 from commands.errors import (
+    NOT_KAFKA,
     BrokerUnreachable,
     CommandError,
     CoordinatorAway,
+    NoBrokerAnswered,
     explain,
     from_kafka,
     hint,
@@ -22,7 +24,7 @@ from commands.errors import (
     refusal,
 )
 from protocol.backoff import Backoff
-from protocol.errors import RETRIABLE, ErrorCode, KafkaError, error_code
+from protocol.errors import RETRIABLE, ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.metadata import (
     MetadataRequest,
@@ -43,6 +45,17 @@ PAUSE: Final = Backoff(initial_ms=100, max_ms=1000)
 
 FIRST_ROUND_MS: Final = 1000
 """Time that each of several addresses has to connect and answer, before the next address is asked."""
+
+
+SILENT_MS: Final = 5000
+"""Time for which a broker that didn't answer in time isn't asked again, so that a command waits for it once."""
+
+
+class Silent(NamedTuple):
+    """The error of a broker that didn't answer, which all requests get for a while."""
+
+    until_ms: int
+    error: BrokerUnreachable
 
 
 class CoordinatorKind(IntEnum):
@@ -75,6 +88,8 @@ class ClusterClient:
         """The broker that answered first."""
         self._addresses: dict[int, Address] = {}
         self._controller = -1
+        self._silent: dict[int, Silent] = {}
+        """The brokers that let the last attempt to connect time out."""
         self._coordinators: dict[tuple[CoordinatorKind, str], int] = {}
         self.throttled_ms = 0
         """The longest throttle time in an answer, caused by a quota."""
@@ -163,12 +178,15 @@ class ClusterClient:
                 except (PeerUnavailable, RequestTimedOut) as error:
                     reasons.append(str(error))
                     continue
+                except ProtocolError as error:
+                    reasons.append(f"{error.message}: {NOT_KAFKA}")
+                    continue
                 self._first = peer
                 self._note_throttling(answer)
                 return answer
         where = "; ".join(reasons)
         advice = hint(where, "set --bootstrap or ODRADEK_BOOTSTRAP to a broker's address")
-        raise BrokerUnreachable(f"no broker answered ({where}); {advice}")
+        raise NoBrokerAnswered(f"no broker answered ({where}); {advice}")
 
     async def node(
         self,
@@ -186,6 +204,9 @@ class ClusterClient:
             ids = ", ".join(map(str, sorted(self._addresses)))
             raise CommandError(f"broker {node}: not in the cluster; its brokers are {ids}")
         allowed_ms = self.timeout_ms if timeout_ms is None else timeout_ms
+        started_ms = self.clock.monotonic_ms()
+        if (silent := self._silent.get(node)) is not None and started_ms < silent.until_ms:
+            raise silent.error
         try:
             answer = await self._links.node(node).send(
                 request, response, timeout_ms=allowed_ms, max_version=max_version, max_dials=1
@@ -194,9 +215,13 @@ class ClusterClient:
             raise BrokerUnreachable(f"broker {node} is no longer at {error.peer}", sent=error.sent) from None
         except PeerUnavailable as error:
             advice = "the broker advertises this address (advertised.listeners)"
-            raise BrokerUnreachable(
+            unreachable = BrokerUnreachable(
                 f"broker {node} at {error.peer}: {error.message}; {advice}", sent=error.sent
-            ) from None
+            )
+            now_ms = self.clock.monotonic_ms()
+            if not error.sent and now_ms - started_ms >= FIRST_ROUND_MS:
+                self._silent[node] = Silent(now_ms + SILENT_MS, unreachable)
+            raise unreachable from None
         self._note_throttling(answer)
         return answer
 
@@ -342,9 +367,12 @@ FAILURES: Final = (CommandError, KafkaError, PeerError)
 
 
 async def outcome(awaitable: Awaitable[T]) -> T | CommandError:
-    """Returns the result of a request, or its error, for commands that answer what can be answered."""
+    """Returns the result of a request, or its error, for commands that answer what can be answered. Raises
+    NoBrokerAnswered."""
     try:
         return await awaitable
+    except NoBrokerAnswered:
+        raise
     except CommandError as error:
         return error
     except KafkaError as error:

@@ -11,7 +11,7 @@ from cli.actions import Actions
 from cli.exits import FAILED
 from cli.flags import JSON, PARTITION, TRANSACTIONAL_ID, Flag, duration
 from cli.times import parse_time
-from commands.errors import misuse
+from commands.errors import CommandError, misuse
 from commands.files import STANDARD_INPUT, open_binary, read_bytes
 from commands.records.input import InputRecord, LineLayout, chunks, from_json, unescape
 from commands.records.producer import ProduceOptions, RecordProducer
@@ -147,9 +147,18 @@ def _batches(session: Session) -> Iterator[list[InputRecord]]:
             yield [placed(InputRecord(key, read_bytes(path, "FILE"), headers))]
             continue
         with open_binary(path, "FILE") as file:
+            before = 0
             for parts in chunks(file, delimiter):
-                lines = [part for part in parts if part or not options.json]
-                yield [placed(from_json(line) if options.json else layout.record(line)) for line in lines]
+                records: list[InputRecord] = []
+                for number, part in enumerate(parts, before + 1):
+                    try:
+                        if part or not options.json:
+                            records.append(placed(from_json(part) if options.json else layout.record(part)))
+                    except CommandError as error:
+                        error.message = f"{'' if path == STANDARD_INPUT else f'{path} '}line {number}: {error.message}"
+                        raise
+                before += len(parts)
+                yield records
 
 
 def _timestamp(session: Session) -> int | None:

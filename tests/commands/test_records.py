@@ -76,11 +76,17 @@ def test_what_consume_prints_produce_reads(record: Record) -> None:
     [
         (b"{", "not JSON"),
         (b"[1]", "not a JSON object"),
-        (b'{"partition": "x"}', "partition 'x'"),
-        (b'{"partition": -1}', "partition -1"),
-        (b'{"headers": ["a"]}', "headers"),
-        (b'{"headers": [1, 2]}', "the name 1"),
+        (b'{"key": "", "partition": "x"}', "partition 'x'"),
+        (b'{"key": "", "partition": -1}', "partition -1"),
+        (b'{"key": "", "headers": ["a"]}', "headers"),
+        (b'{"key": "", "headers": [1, 2]}', "the name 1"),
         (b'{"key_base64": "?"}', "not base64"),
+        (
+            b'{"key": "k", "payloadd": "v"}',
+            "unknown key 'payloadd'; did you mean payload\\? .*the keys are key, payload",
+        ),
+        (b'{"headers": []}', "none of the keys key, payload"),
+        (b"[" * 100_000, "not JSON"),
     ],
 )
 def test_json_that_is_no_record_is_refused_with_the_reason(line: bytes, reason: str) -> None:
