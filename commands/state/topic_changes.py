@@ -60,7 +60,10 @@ async def create_topics(
             rows.append({**row, "error": explain(topic.error_code, topic.error_message)})
         else:
             row |= {"partitions": topic.num_partitions, "replicas": topic.replication_factor}
-            rows.append({**row, "result": "would be created" if dry_run else "created"})
+            result = "would be created" if dry_run else "created"
+            if 0 <= topic.replication_factor < replicas:
+                result += f", with fewer than {replicas} replicas: the cluster has too few brokers"
+            rows.append({**row, "result": result})
     return rows
 
 

@@ -40,7 +40,8 @@ def declare(actions: Actions) -> None:
         concurrent=True,
         options=_options,
         examples=("odradek top -n 1", "odradek top --every 200ms -n 2 -o table"),
-        more="On a terminal it fills the screen until q is pressed; elsewhere each sample is a line of JSON.",
+        more="On a terminal it fills the screen until q is pressed; with -n it prints the samples below each other. "
+        "Elsewhere each sample is a line of JSON.",
     )
 
 
@@ -55,7 +56,7 @@ async def top(session: Session) -> None:
     every_ms: int = options.every
     if options.count is not None and options.count < 1:
         raise misuse(f"-n {options.count}: expected a number of samples, 1 or more")
-    has_screen = sys.stdout.isatty() and not session.output.is_json
+    has_screen = sys.stdout.isatty() and not session.output.is_json and options.count is None
     clock = SystemClock()
     quit_pressed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     with full_screen(quit_pressed) if has_screen else _nothing():

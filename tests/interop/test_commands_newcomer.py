@@ -73,6 +73,14 @@ def test_a_port_that_answers_in_another_protocol_says_so_at_once(capsys: pytest.
     assert "Kafka" in outcome.err
 
 
+def test_a_topic_with_fewer_replicas_than_requested_says_so(plain: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = call(capsys, plain.bootstrap, ("topic", "create", "lowered", "-r", "3")).rows
+    assert row["replicas"] == 1
+    assert row["result"] == "created, with fewer than 3 replicas: the cluster has too few brokers"
+    (row,) = call(capsys, plain.bootstrap, ("topic", "create", "usual", "-r", "1")).rows
+    assert row["result"] == "created"
+
+
 def test_a_misspelt_key_of_json_is_refused_with_its_line(
     plain: Broker, capsys: pytest.CaptureFixture[str], feed: Feed
 ) -> None:
