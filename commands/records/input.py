@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO, Final, NamedTuple
 
 from cli.parser import did_you_mean
@@ -21,6 +21,16 @@ class InputRecord(NamedTuple):
 
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    partition: int | None = None
+    timestamp: int | None = None
+
+
+class InputValues(NamedTuple):
+    """Records to send that differ only in their values, as lines without keys do. They go to one partition."""
+
+    values: Sequence[bytes]
+    key: bytes | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
     partition: int | None = None
     timestamp: int | None = None
