@@ -61,6 +61,8 @@ CLUSTER_COMMANDS: Final[dict[str, Command]] = {
     "top": _cluster("top", "show topics, groups and clients, continuously"),
     "acl": _cluster("acl", "list, add and delete access control entries"),
     "user": _cluster("user", "list users with SCRAM credentials, set and delete their passwords"),
+    "token": _cluster("token", "create, list, renew and expire delegation tokens"),
+    "feature": _cluster("feature", "list, upgrade and downgrade the features of a cluster"),
     "quota": _cluster("quota", "list and set quotas of users, clients and addresses"),
     "consumers": _cluster("consumers", "show groups in ZooKeeper, and migrate their offsets to Kafka"),
     "cluster describe": _cluster("cluster", "show a cluster's brokers, with the partitions that they lead and store"),

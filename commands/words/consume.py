@@ -24,7 +24,7 @@ from commands.records.positions import (
     bounds,
     resolve,
 )
-from commands.session import Session
+from commands.session import Session, add_topics, chosen_topics
 from protocol.lazy import lazy
 from protocol.types import TopicPartition
 
@@ -54,7 +54,7 @@ def declare(actions: Actions) -> None:
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("topics", nargs="+", metavar="TOPIC")
+    add_topics(parser)
     GROUP.add(parser, help="read as a member of this group, which shares partitions and commits offsets")
     PARTITION.add(parser, repeatable=True)
     FROM.add(parser, help="first position to read; default: start, or the committed offsets of a group")
@@ -81,6 +81,7 @@ async def consume(session: Session) -> None:
     if until is not None and options.exit_at_end:
         raise misuse("--until and --exit-at-end exclude each other")
     write = record_writer(session)
+    options.topics = await chosen_topics(session)
     if options.group is not None:
         if options.partition or start is not None or until is not None:
             raise misuse("--group has its own offsets and partitions: leave out -p, --from and --until")

@@ -13,7 +13,7 @@ from commands.groups.listing import SHARE, GroupDescription, describe_all
 from commands.groups.reset import RESET_HELP, reset_offsets, reset_options
 from commands.records.layout import add_record_layout, record_writer
 from commands.records.output import FORMAT_HELP
-from commands.session import Session
+from commands.session import Session, add_topics, chosen_topics
 from commands.shares.offsets import forget_start_offsets, set_start_offsets, start_offsets, state_rows
 from commands.shares.session import ACCEPT, REJECT, RELEASE
 from commands.words.group import add_groups, add_state, delete_group, show, show_listings
@@ -141,7 +141,7 @@ async def state(session: Session) -> None:
 
 def _consume_options(parser: argparse.ArgumentParser) -> None:
     _group(parser)
-    parser.add_argument("topics", nargs="+", metavar="TOPIC")
+    add_topics(parser)
     COUNT.add(parser, help="stop after N records")
     Flag(("--timeout",), "stop after a time without a record, such as 5s", "DURATION", duration).add(parser)
     kind = parser.add_mutually_exclusive_group()
@@ -155,6 +155,7 @@ async def consume(session: Session) -> None:
     if options.count is not None and options.count < 1:
         raise misuse(f"-n {options.count}: expected a number of records, 1 or more")
     write = record_writer(session)
+    options.topics = await chosen_topics(session)
     await session.cluster.topics(options.topics)  # raises for a missing topic, to which a member may subscribe
     kind = RELEASE if options.release else REJECT if options.reject else ACCEPT
     await consumer.ShareConsumer(session, write, kind, options.timeout).run()

@@ -11,7 +11,7 @@ from cli.parser import Parser
 from commands.errors import misuse
 from commands.printing import Row, error_of
 from commands.records.positions import EXPECTED, Bounds, bounds, resolve
-from commands.session import Session, assignments
+from commands.session import Session, add_topics, assignments, chosen_topics
 from commands.state.configs import DELETE, SET, ConfigChange, ConfigOwner, ResourceKind, alter_configs, own_configs
 from commands.state.topic_changes import create_topics, delete_records, delete_topics, grow_topic
 from commands.words.reassign import assigned_partitions, declare_moves
@@ -45,8 +45,13 @@ def declare(actions: Actions) -> None:
         "describe",
         "show partitions of topics with leaders, replicas and offsets, and the configs that were set",
         describe,
-        options=_names,
-        examples=("odradek topic describe orders", "odradek topic describe orders payments -o table"),
+        options=add_topics,
+        examples=(
+            "odradek topic describe orders",
+            "odradek topic describe orders payments -o table",
+            "odradek topic describe 'pay*'",
+            "odradek topic describe --pattern 'orders|pay.*'",
+        ),
     )
     actions.add(
         "alter",
@@ -92,11 +97,13 @@ def _names(parser: argparse.ArgumentParser) -> None:
 
 
 def _list_options(parser: argparse.ArgumentParser) -> None:
+    add_topics(parser)
     INTERNAL.add(parser)
 
 
 async def list_topics(session: Session) -> None:
-    topics = await session.cluster.topics(None)
+    names = await chosen_topics(session, is_optional=True)
+    topics = await session.cluster.topics(names or None)
     rows = [
         {
             "topic": topic.name,
@@ -105,7 +112,7 @@ async def list_topics(session: Session) -> None:
             "internal": topic.is_internal,
         }
         for topic in topics
-        if session.options.internal or not topic.is_internal
+        if names or session.options.internal or not topic.is_internal
     ]
     session.output.rows(("topic", "partitions", "replicas", "internal"), rows, empty="there are no topics")
 
@@ -139,7 +146,7 @@ async def create(session: Session) -> int:
 
 
 async def describe(session: Session) -> None:
-    topics = await session.cluster.topics(session.options.topics)
+    topics = await session.cluster.topics(await chosen_topics(session))
     resources = [ConfigOwner(ResourceKind.TOPIC, topic.name or "") for topic in topics]
     configs = await own_configs(session.cluster, resources)
     for topic, own in zip(topics, configs, strict=True):
@@ -238,11 +245,11 @@ async def trim(session: Session) -> int:
 
 
 def _delete_options(parser: argparse.ArgumentParser) -> None:
-    _names(parser)
+    add_topics(parser)
     YES.add(parser)
 
 
 async def delete(session: Session) -> int:
-    topics = session.options.topics
+    topics = await chosen_topics(session)
     session.confirm(topics, "to delete")
     return session.results(("topic",), await delete_topics(session.cluster, topics))
