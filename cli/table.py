@@ -67,6 +67,8 @@ CLUSTER_COMMANDS: Final[dict[str, Command]] = {
     "consumers": _cluster("consumers", "show groups in ZooKeeper, and migrate their offsets to Kafka"),
     "cluster describe": _cluster("cluster", "show a cluster's brokers, with the partitions that they lead and store"),
     "cluster quorum": _cluster("quorum", "show the controllers, their leader, and the lag of the others"),
+    "cluster balance": _cluster("balance", "spread replicas and leaders evenly over the brokers"),
+    "cluster decommission": _cluster("decommission", "move all replicas off a broker, and remove the broker"),
 }
 """Commands that connect to a cluster: Odradek's or any other with Kafka's protocol."""
 
