@@ -13,7 +13,7 @@ from commands.client.cluster_client import outcome
 from commands.errors import CommandError, misuse, raise_if
 from commands.printing import Row
 from commands.session import Session
-from commands.state.moves import POLL_MS, Brokers, Moves, balanced, in_progress, start, without
+from commands.state.moves import POLL_MS, BrokerSet, Moves, balanced, in_progress, start, without
 from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from protocol.messages.metadata import MetadataResponseTopic
 from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -99,11 +99,11 @@ async def decommission(session: Session) -> int:
     return DONE
 
 
-async def _brokers(session: Session) -> Brokers:
+async def _brokers(session: Session) -> BrokerSet:
     request = DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=True)
     answer = await session.cluster.any(request, DescribeClusterResponse)
     raise_if("the cluster", answer.error_code, answer.error_message)
-    return Brokers(
+    return BrokerSet(
         {broker.broker_id for broker in answer.brokers if not broker.is_fenced},
         {broker.broker_id for broker in answer.brokers if broker.is_fenced},
         {broker.broker_id: broker.rack for broker in answer.brokers},
