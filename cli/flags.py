@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from cli.times import parse_duration
+from cli.durations import parse_duration
 
 
 class Flag(NamedTuple):
