@@ -7,7 +7,7 @@ from typing import Final
 
 from cli.actions import Actions
 from cli.exits import DONE, FAILED
-from cli.flags import YES, Flag, duration, integer
+from cli.flags import WAIT, YES, integer
 from cli.parser import Parser
 from commands.client.cluster_client import outcome
 from commands.errors import CommandError, misuse, raise_if
@@ -51,15 +51,13 @@ def declare_decommission(actions: Actions) -> None:
 
 
 def _balance_options(parser: Parser) -> None:
-    Flag(("--wait",), "wait until the moves are done, at most this long", "DURATION", duration).add(parser)
+    WAIT.add(parser, help="wait until the moves are done, at most this long")
     YES.add(parser, help="move the replicas, instead of showing the plan")
 
 
 def _decommission_options(parser: Parser) -> None:
     parser.add_argument("broker", type=integer, metavar="BROKER", help="id of the broker")
-    Flag(("--wait",), "longest time for the moves, and for the broker's stop", "DURATION", duration).add(
-        parser, default="1h"
-    )
+    WAIT.add(parser, help="longest time for the moves, and for the broker's stop", default="1h")
     YES.add(parser, help="carry out the plan, instead of showing it")
 
 
