@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from coordinator.cluster.brokers.activation import CONTROLLER_REGISTRATION_VERSION, CONTROLLER_UNREGISTRATION_VERSION
 from coordinator.cluster.brokers.bounds import check_features, check_listeners, check_node
 from coordinator.cluster.brokers.info import ControllerRegistration, Endpoint, FeatureRange
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
+from coordinator.cluster.record import ClusterResult
+from coordinator.engine.result import Ticket, answered
 from protocol.errors import ErrorCode, KafkaError
 from protocol.lazy import lazy
 from protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
@@ -26,8 +27,8 @@ else:
 
 
 def register_controller(
-    image: Image, request: ControllerRegistrationRequest
-) -> Decided[ControllerRegistrationResponse]:
+    image: Image, request: ControllerRegistrationRequest, ticket: Ticket[ControllerRegistrationResponse]
+) -> ClusterResult:
     """Returns the decision that registers the controller. Raises KafkaError(UNSUPPORTED_VERSION,
     INVALID_REGISTRATION).
     """
@@ -49,12 +50,12 @@ def register_controller(
             for feature in request.features
         },
     )
-    return Decided([controller.to_record()], ControllerRegistrationResponse(error_code=0, error_message=None))
+    return answered(ticket, ControllerRegistrationResponse(error_code=0, error_message=None), [controller.to_record()])
 
 
 def unregister_controller(
-    image: Image, request: UnregisterControllerRequest, own_id: int
-) -> Decided[UnregisterControllerResponse]:
+    image: Image, request: UnregisterControllerRequest, ticket: Ticket[UnregisterControllerResponse], own_id: int
+) -> ClusterResult:
     """Returns the decision that removes the registration of a controller; `own_id` is the active controller's.
 
     Raises KafkaError(INVALID_REQUEST) for the active controller, UNSUPPORTED_VERSION, CONTROLLER_ID_NOT_REGISTERED.
@@ -69,4 +70,4 @@ def unregister_controller(
         message = f"Controller ID {controller_id} is not currently registered."
         raise KafkaError(ErrorCode.CONTROLLER_ID_NOT_REGISTERED, message)
     response = messages.UnregisterControllerResponse(error_code=ErrorCode.NONE, error_message=None)
-    return Decided([UnregisterControllerRecord(controller_id=controller_id)], response)
+    return answered(ticket, response, [UnregisterControllerRecord(controller_id=controller_id)])

@@ -38,8 +38,8 @@ def request(**fields: Any) -> ControllerRegistrationRequest:
 
 def test_a_controller_is_registered_with_its_listeners_and_features() -> None:
     image = given.image()
-    decided = register_controller(image, request())
-    assert (decided.response.error_code, decided.response.error_message) == (0, None)
+    decided = given.decide(register_controller, image, request())
+    assert (decided.answer.error_code, decided.answer.error_message) == (0, None)
     given.apply(image, decided.records)
     registered = image.controllers[OTHER]
     assert registered.incarnation_id == NEW
@@ -50,7 +50,7 @@ def test_a_controller_is_registered_with_its_listeners_and_features() -> None:
 def test_a_controller_that_starts_again_replaces_its_registration() -> None:
     image = given.image()
     for incarnation_id in (NEW, b"other-inc-again-"):
-        given.apply(image, register_controller(image, request(incarnation_id=incarnation_id)).records)
+        given.apply(image, given.decide(register_controller, image, request(incarnation_id=incarnation_id)).records)
     assert sorted(image.controllers) == [NODE, OTHER]
     assert image.controllers[OTHER].incarnation_id == b"other-inc-again-"
 
@@ -58,7 +58,7 @@ def test_a_controller_that_starts_again_replaces_its_registration() -> None:
 def test_a_metadata_version_without_the_record_has_no_registrations() -> None:
     image = given.image(FeatureLevelRecord(name="metadata.version", feature_level=CONTROLLER_REGISTRATION_VERSION - 1))
     with pytest.raises(KafkaError) as caught:
-        register_controller(image, request())
+        given.decide(register_controller, image, request())
     assert caught.value.code is ErrorCode.UNSUPPORTED_VERSION
 
 
@@ -66,8 +66,8 @@ def test_no_more_controllers_register_than_a_cluster_has() -> None:
     image = given.image()
     image.controllers |= dict.fromkeys(range(100, 100 + MAX_NODES), image.controllers[NODE])
     with pytest.raises(KafkaError, match="nodes are registered"):
-        register_controller(image, request())
-    assert register_controller(image, request(controller_id=NODE)).records
+        given.decide(register_controller, image, request())
+    assert given.decide(register_controller, image, request(controller_id=NODE)).records
 
 
 def metadata_version(level: int) -> FeatureLevelRecord:
@@ -76,10 +76,10 @@ def metadata_version(level: int) -> FeatureLevelRecord:
 
 def test_the_registration_of_a_controller_is_removed() -> None:
     image = given.image(metadata_version(CONTROLLER_UNREGISTRATION_VERSION))
-    given.apply(image, register_controller(image, request()).records)
-    decided = unregister_controller(image, UnregisterControllerRequest(controller_id=OTHER), NODE)
+    given.apply(image, given.decide(register_controller, image, request()).records)
+    decided = given.decide(unregister_controller, image, UnregisterControllerRequest(controller_id=OTHER), NODE)
     assert list(decided.records) == [UnregisterControllerRecord(controller_id=OTHER)]
-    assert (decided.response.error_code, decided.response.error_message) == (0, None)
+    assert (decided.answer.error_code, decided.answer.error_message) == (0, None)
     given.apply(image, decided.records)
     assert sorted(image.controllers) == [NODE]
 
@@ -95,7 +95,7 @@ def test_the_active_controller_and_unknown_ones_are_not_unregistered(
     level: int, controller_id: int, code: ErrorCode, message: str
 ) -> None:
     image = given.image(metadata_version(level))
-    given.apply(image, register_controller(image, request()).records)
+    given.apply(image, given.decide(register_controller, image, request()).records)
     with pytest.raises(KafkaError, match=message) as caught:
-        unregister_controller(image, UnregisterControllerRequest(controller_id=controller_id), NODE)
+        given.decide(unregister_controller, image, UnregisterControllerRequest(controller_id=controller_id), NODE)
     assert caught.value.code is code
