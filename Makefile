@@ -94,20 +94,15 @@ test-examples: $(EXAMPLES_SETUP) ## test odradek.testing, the examples in four l
 test-metrics: $(SETUP) ## test metrics with a real Prometheus, and each alert with its fault; some minutes
 	$(BIN)/python -m pytest tests/interop -m metrics --timeout 900 $(if $(DASHBOARDS),--dashboards=$(DASHBOARDS))
 
-.PHONY: test-franz-go
-test-franz-go: $(SETUP) ## run franz-go's own tests (needs Go): BROKER=apache NODES=3 KILL_EVERY_S=20 RECORDS=50000 MATCHING=ETL AGAINST=FILE
-	$(BIN)/python -m tests.interop.suites.franz_go $(if $(BROKER),--broker $(BROKER)) $(if $(NODES),--nodes $(NODES)) \
-		$(if $(KILL_EVERY_S),--kill-every-s $(KILL_EVERY_S)) $(if $(RECORDS),--records $(RECORDS)) \
-		$(if $(MATCHING),--tests "$(MATCHING)") $(if $(RESULTS),--results "$(RESULTS)") $(if $(AGAINST),--against "$(AGAINST)")
-
 .PHONY: soak
 soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
 	$(BIN)/python -m pytest tests/interop/test_kill.py --kill-cycles=$(or $(CYCLES),5000)
 
 .PHONY: conformance
-conformance: $(SETUP) ## Apache Kafka's own suites, for hours: SUITES="clients tools streams" BROKER=apache CLASSES=AclCommandTest,TopicCommandTest
-	$(BIN)/python -m tests.interop.suites.apache $(SUITES) --broker $(or $(BROKER),odradek) $(if $(CLASSES),--classes $(CLASSES)); \
-		status=$$?; $(BIN)/python -m docs.conformance; exit $$status
+conformance: $(SETUP) ## suites that others wrote: SUITES="kafka-python sarama apache-tools" NODES=1, 3 or mixed BROKER=apache TESTS=… KILL_EVERY_S=20
+	$(BIN)/python -m tests.interop.suites $(SUITES) $(if $(BROKER),--broker $(BROKER)) $(if $(NODES),--nodes $(NODES)) \
+		$(if $(KILL_EVERY_S),--kill-every-s $(KILL_EVERY_S)) $(if $(TESTS),--tests "$(TESTS)") \
+		$(if $(RESULTS),--results "$(RESULTS)"); status=$$?; $(BIN)/python -m docs.conformance; exit $$status
 
 .PHONY: simulate
 simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all; each failing seed is printed
