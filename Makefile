@@ -90,6 +90,10 @@ $(EXAMPLES_SETUP): requirements/examples.lock $(SETUP)
 test-examples: $(EXAMPLES_SETUP) ## test odradek.testing, the examples in four languages, and the image with Testcontainers; a few minutes
 	$(BIN)/python -m pytest tests/interop/testing -m examples --timeout 600
 
+.PHONY: test-applications
+test-applications: $(SETUP) ## applications of many frameworks, killed beside their broker; installs them into .cache; ten minutes
+	$(BIN)/python -m pytest tests/interop/applications -m applications --timeout 1200 $(if $(ONLY),-k "$(ONLY)")
+
 .PHONY: test-metrics
 test-metrics: $(SETUP) ## test metrics with a real Prometheus, and each alert with its fault; some minutes
 	$(BIN)/python -m pytest tests/interop -m metrics --timeout 900 $(if $(DASHBOARDS),--dashboards=$(DASHBOARDS))
@@ -224,10 +228,11 @@ locks: ## regenerate requirements/*.lock from pyproject.toml (needs uv)
 	$(call lock,gssapi.lock,--extra dev --extra gssapi)
 	$(call lock,bench.lock,--extra dev --extra bench)
 	$(call lock,pipeline.lock,--extra dev --extra pipeline)
+	$(call lock,../tests/interop/applications/requirements.lock,,tests/interop/applications/requirements.in)
 
 define lock
 uv pip compile --quiet --upgrade --python-version 3.11 --universal --generate-hashes --no-emit-index-url \
-	--no-emit-find-links --custom-compile-command "make locks" $(2) pyproject.toml -o requirements/$(1)
+	--no-emit-find-links --custom-compile-command "make locks" $(2) $(or $(3),pyproject.toml) -o requirements/$(1)
 endef
 
 .PHONY: clean

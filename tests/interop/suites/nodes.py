@@ -31,6 +31,8 @@ SETTINGS = {
     "listener.name.sasl.scram-sha-256.sasl.jaas.config": (
         "org.apache.kafka.common.security.scram.ScramLoginModule required;"
     ),
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": f"User:ANONYMOUS;User:{USER}",
     "broker.session.timeout.ms": str(SESSION_MS),
     "broker.heartbeat.interval.ms": "500",
     "offsets.topic.num.partitions": "5",
@@ -88,12 +90,12 @@ class Nodes:
     def _broker(folder: Path, make: Make, node_id: int, common: Mapping[str, str]) -> EitherNode:
         own = {
             "process.roles": "broker",
-            "node.id": str(node_id),
+            "node.id": common.get("node.id", str(node_id)),
             "listeners": ",".join(f"{name}://127.0.0.1:{free_port()}" for name in ("PLAINTEXT", "SASL", "INTERNAL")),
         }
-        if "advertised.listeners" in common:  # an address of a proxy for clients; the other listeners advertise theirs
-            others = own["listeners"].split(",")[1:]
-            own["advertised.listeners"] = ",".join([common["advertised.listeners"], *others])
+        plain, *others = own["listeners"].split(",")
+        # the settings may have the address of a proxy for clients
+        own["advertised.listeners"] = ",".join([common.get("advertised.listeners", plain), *others])
         return EitherNode(folder, make, {**common, **own}, "--no-initial-controllers")
 
     @property

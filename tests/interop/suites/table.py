@@ -76,9 +76,9 @@ def _franz_go(nodes: Nodes) -> Mapping[str, str]:
     }
 
 
-def four_partitions(node_id: int) -> Mapping[str, str]:
-    """Settings for tests that use partitions of topics that the broker creates."""
-    return {**one_replica(node_id), "num.partitions": "4"}
+def from_zero(number: int) -> Mapping[str, str]:
+    """Settings for tests that use broker 0, and partitions of topics that it creates."""
+    return {**one_replica(number), "node.id": str(number - 1), "num.partitions": "4"}
 
 
 def _kafka_python(nodes: Nodes) -> Mapping[str, str]:
@@ -110,7 +110,7 @@ SUITES = (
         "kafka-python",
         "kafka-python: `test/integration`",
         PythonTests("kafka-python", "test/integration", _kafka_python),
-        four_partitions,
+        from_zero,
     ),
     Suite(
         "node-rdkafka",

@@ -74,10 +74,13 @@ def stopping(nodes: Nodes, folder: Path) -> Iterator[str]:
 
     class Handler(StreamRequestHandler):
         def handle(self) -> None:
-            verb, service = self.rfile.readline().decode().split()
+            verb, service, *_ = [*self.rfile.readline().decode().split(), ""]
+            if verb not in ("start", "stop"):
+                return  # `down` at the end of the tests
             broker = nodes.brokers[int(service.removeprefix("kafka-")) - 1]
             try:
-                broker.end() if verb == "stop" else broker.start()
+                if broker.is_running == (verb == "stop"):
+                    broker.end() if verb == "stop" else broker.start()
             except AssertionError as error:
                 self.wfile.write(str(error).encode()[:900])
 
