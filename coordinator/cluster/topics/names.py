@@ -39,6 +39,11 @@ def _problem(name: str) -> str | None:
     return None
 
 
+def absence(name: str) -> ErrorCode:
+    """Returns INVALID_TOPIC_EXCEPTION for a name that no topic can have, UNKNOWN_TOPIC_OR_PARTITION for others."""
+    return ErrorCode.INVALID_TOPIC_EXCEPTION if _problem(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
 def has_collision_chars(name: str) -> bool:
     """True if the name has a character that can make it collide. In names of metrics, `.` becomes `_`."""
     return "." in name or "_" in name
