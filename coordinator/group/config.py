@@ -266,10 +266,15 @@ def outside(values: Mapping[str, int], limits: Mapping[str, int], prefix: str = 
     is put before names in the text."""
     for name, value in values.items():
         low, high = limit_names(name)
-        if value < limits.get(low, value):
-            yield ConfigError(f"{prefix}{name} must be greater than or equal to {low}", name=name)
-        if value > limits.get(high, value):
-            yield ConfigError(f"{prefix}{name} must be less than or equal to {high}", name=name)
+        least, most = limits.get(low, value), limits.get(high, value)
+        if least <= value <= most:
+            continue
+        problem = f"be greater than or equal to {low}" if value < least else f"be less than or equal to {high}"
+        if not prefix and low in limits:
+            problem = f"be in the range {least} to {most} inclusive."
+        elif not prefix:
+            problem = f"be less than or equal to {most}"
+        yield ConfigError(f"{prefix}{name} must {problem}", name=name)
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         if values[session] <= values[heartbeat]:
