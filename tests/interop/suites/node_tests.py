@@ -78,7 +78,7 @@ class MochaTests(NamedTuple):
         report = process.output.with_suffix(".json")
         report.unlink(missing_ok=True)
         files = sorted(map(str, folder.glob(self.files)))
-        mocha = ["node", str(packages() / "mocha" / "bin" / "mocha.js"), "--exit", "--ui", "exports"]
+        mocha = ["node", str(packages() / "mocha" / "bin" / "mocha.js"), "--exit"]
         mocha += ["--timeout", str(1_000 * self.timeout_s), "--reporter", "json"]
         mocha += ["--reporter-option", f"output={report}", *(["--grep", tests] if tests else []), *files]
         process.run([*mocha, "--dry-run"], self.environment(nodes), folder)
