@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from cli.times import parse_duration
+from cli.durations import parse_duration
 
 
 class Flag(NamedTuple):
@@ -101,9 +101,11 @@ UNSET: Final = Flag(("--unset",), "a name whose value is removed", "NAME")
 INTERNAL: Final = Flag(("--internal",), "also the cluster's internal topics")
 TO_TOPIC: Final = Flag(("--to-topic",), "topic to write to", "TOPIC")
 PATTERN: Final = Flag(("--pattern",), "all topics whose whole name matches", "REGEX")
+TOPICS_HELP: Final = "a name, or a glob such as 'orders-*'"
 
 GROUP: Final = Flag(("-g", "--group"), "name of a group", "GROUP")
 USER: Final = Flag(("--user",), "name of a user", "USER")
+OWNER: Final = Flag(("--owner",), "owner of delegation tokens", "User:NAME")
 MECHANISM: Final = Flag(("--mechanism",), "SASL mechanism of the password", choices=("SCRAM-SHA-256", "SCRAM-SHA-512"))
 TRANSACTIONAL_ID: Final = Flag(("--transactional-id",), "transactional id of a producer", "ID")
 ZOOKEEPER: Final = Flag(("--zookeeper",), "the brokers' zookeeper.connect", "HOST:PORT/PATH")
@@ -113,6 +115,7 @@ UNTIL: Final = Flag(("--until",), "stop before this position", "POSITION")
 TO: Final = Flag(("--to",), "new start or new committed position", "POSITION")
 COUNT: Final = Flag(("-n", "--count"), "stop after N", "N", integer)
 OLDER_THAN: Final = Flag(("--older-than",), "age of a transaction that hangs", "DURATION", duration)
+WAIT: Final = Flag(("--wait",), "wait until it is done, at most this long", "DURATION", duration)
 WINDOW: Final = Flag(("--window",), "length of the windows that are counted", "DURATION")
 FORMAT: Final = Flag(("-f", "--format"), "layout of a record, as described above", "FORMAT")
 JSON: Final = Flag(("-J", "--json"), "records are lines of JSON with kcat's names")

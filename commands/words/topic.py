@@ -3,20 +3,46 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cli.actions import Actions
-from cli.flags import ASSIGN, DRY_RUN, INTERNAL, PARTITION, PARTITIONS, REPLICAS, TO, TOPIC_CONFIG, UNSET, YES, integer
+from cli.flags import (
+    ASSIGN,
+    COUNT,
+    DRY_RUN,
+    FROM,
+    INTERNAL,
+    PARTITION,
+    PARTITIONS,
+    REPLICAS,
+    TO,
+    TOPIC_CONFIG,
+    UNSET,
+    UNTIL,
+    YES,
+    integer,
+)
 from cli.parser import Parser
 from commands.errors import misuse
-from commands.printing import Row
-from commands.records.positions import EXPECTED, bounds, resolve
-from commands.session import Session, assignments
+from commands.printing import Row, error_of
+from commands.records.positions import EXPECTED, Bounds, bounds, resolve
+from commands.session import Session, add_topics, assignments, chosen_topics
 from commands.state.configs import DELETE, SET, ConfigChange, ConfigOwner, ResourceKind, alter_configs, own_configs
 from commands.state.topic_changes import create_topics, delete_records, delete_topics, grow_topic
 from commands.words.reassign import assigned_partitions, declare_moves
+from protocol.lazy import lazy
 from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from protocol.types import TopicPartition, uuid_to_text
+
+if TYPE_CHECKING:
+    from commands.records import analyzing
+else:  # it needs an event loop, which the other actions do without
+    analyzing = lazy("commands.records.analyzing")
+
+ANALYZE_HELP: Final = """\
+It reads the records, all of them unless --from, --until or -n say otherwise, and counts them by partition. Sizes are
+those of key and value; `half_under` and `99_percent_under` are powers of two that as many records don't exceed. A
+stored share of less than 1 is the effect of compression."""
 
 PARTITION_COLUMNS: Final = ("partition", "leader", "epoch", "replicas", "isr", "offline", "start", "end")
 
@@ -45,8 +71,13 @@ def declare(actions: Actions) -> None:
         "describe",
         "show partitions of topics with leaders, replicas and offsets, and the configs that were set",
         describe,
-        options=_names,
-        examples=("odradek topic describe orders", "odradek topic describe orders payments -o table"),
+        options=add_topics,
+        examples=(
+            "odradek topic describe orders",
+            "odradek topic describe orders payments -o table",
+            "odradek topic describe 'pay*'",
+            "odradek topic describe --pattern 'orders|pay.*'",
+        ),
     )
     actions.add(
         "alter",
@@ -84,6 +115,15 @@ def declare(actions: Actions) -> None:
         options=_delete_options,
         examples=("odradek topic delete payments --yes",),
     )
+    actions.add(
+        "analyze",
+        "read a topic's records, and show their sizes, rates, keys and codecs",
+        analyze,
+        concurrent=True,
+        options=_analyze_options,
+        examples=("odradek topic analyze orders", "odradek topic analyze orders --from @-1h -n 100000"),
+        more=ANALYZE_HELP,
+    )
     declare_moves(actions)
 
 
@@ -92,11 +132,13 @@ def _names(parser: argparse.ArgumentParser) -> None:
 
 
 def _list_options(parser: argparse.ArgumentParser) -> None:
+    add_topics(parser)
     INTERNAL.add(parser)
 
 
 async def list_topics(session: Session) -> None:
-    topics = await session.cluster.topics(None)
+    names = await chosen_topics(session, is_optional=True)
+    topics = await session.cluster.topics(names or None)
     rows = [
         {
             "topic": topic.name,
@@ -105,7 +147,7 @@ async def list_topics(session: Session) -> None:
             "internal": topic.is_internal,
         }
         for topic in topics
-        if session.options.internal or not topic.is_internal
+        if names or session.options.internal or not topic.is_internal
     ]
     session.output.rows(("topic", "partitions", "replicas", "internal"), rows, empty="there are no topics")
 
@@ -139,7 +181,7 @@ async def create(session: Session) -> int:
 
 
 async def describe(session: Session) -> None:
-    topics = await session.cluster.topics(session.options.topics)
+    topics = await session.cluster.topics(await chosen_topics(session))
     resources = [ConfigOwner(ResourceKind.TOPIC, topic.name or "") for topic in topics]
     configs = await own_configs(session.cluster, resources)
     for topic, own in zip(topics, configs, strict=True):
@@ -160,20 +202,12 @@ async def describe(session: Session) -> None:
 
 
 async def _described_partitions(session: Session, topic: MetadataResponseTopic) -> list[Row]:
-    led = [
-        TopicPartition(topic.name or "", partition.partition_index)
-        for partition in topic.partitions
-        if partition.leader_id >= 0
-    ]
-    if len(led) < len(topic.partitions):
-        return [_partition_row(partition, None, None) for partition in topic.partitions]
-    starts, ends = await bounds(session.cluster, led)
-    offsets = zip(starts.values(), (ends[place] for place in starts), strict=True)
-    by_index = {place.partition: pair for place, pair in zip(starts, offsets, strict=True)}
-    return [_partition_row(partition, *by_index[partition.partition_index]) for partition in topic.partitions]
+    places = [TopicPartition(topic.name or "", partition.partition_index) for partition in topic.partitions]
+    limits = await bounds(session.cluster, places)
+    return [_partition_row(partition, place, limits) for partition, place in zip(topic.partitions, places, strict=True)]
 
 
-def _partition_row(partition: MetadataResponsePartition, start: int | None, end: int | None) -> Row:
+def _partition_row(partition: MetadataResponsePartition, place: TopicPartition, limits: Bounds) -> Row:
     return {
         "partition": partition.partition_index,
         "leader": partition.leader_id if partition.leader_id >= 0 else None,
@@ -181,8 +215,9 @@ def _partition_row(partition: MetadataResponsePartition, start: int | None, end:
         "replicas": partition.replica_nodes,
         "isr": partition.isr_nodes,
         "offline": partition.offline_replicas,
-        "start": start,
-        "end": end,
+        "start": limits.starts.get(place),
+        "end": limits.ends.get(place),
+        **error_of(limits.errors.get(place)),
     }
 
 
@@ -238,17 +273,29 @@ async def trim(session: Session) -> int:
         raise misuse(f"--partition {unknown[0]}: {options.topic} has partitions 0 to {len(indexes) - 1}")
     places = [TopicPartition(options.topic, index) for index in options.partition or indexes]
     session.confirm([options.topic], "to delete records of")
-    offsets = await resolve(session.cluster, dict.fromkeys(places, position))
-    rows = await delete_records(session.cluster, topic, {place.partition: offsets[place] for place in places})
-    return session.results(("topic", "partition", "start"), rows)
+    offsets, errors = await resolve(session.cluster, dict.fromkeys(places, position))
+    rows = await delete_records(session.cluster, topic, {place.partition: at for place, at in offsets.items()})
+    rows += [{**place._asdict(), "error": error} for place, error in errors.items()]
+    return session.results(("topic", "partition", "start"), sorted(rows, key=lambda row: int(str(row["partition"]))))
+
+
+def _analyze_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", metavar="TOPIC")
+    FROM.add(parser, help="first position to read; default: start")
+    UNTIL.add(parser, help="stop before this position; default: end")
+    COUNT.add(parser, help="stop after N records")
+
+
+async def analyze(session: Session) -> None:
+    await analyzing.analyze(session)
 
 
 def _delete_options(parser: argparse.ArgumentParser) -> None:
-    _names(parser)
+    add_topics(parser)
     YES.add(parser)
 
 
 async def delete(session: Session) -> int:
-    topics = session.options.topics
+    topics = await chosen_topics(session)
     session.confirm(topics, "to delete")
     return session.results(("topic",), await delete_topics(session.cluster, topics))

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, too_large
 from coordinator.cluster.image import Image
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
+from coordinator.cluster.rejections import MAX_RECORDS, error_message, too_large
 from coordinator.cluster.security.acl import AccessControlEntry, EntryFilter, record_of
+from coordinator.cluster.security.hosts import CIDR_METADATA_VERSION, parse_network
+from coordinator.engine.result import Ticket, answered
 from protocol.acl import ANY, CLUSTER_NAME, PatternType, Permission, Resource, code_name
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages import create_acls as create
@@ -28,8 +30,11 @@ def invalid(message: str) -> KafkaError:
 
 
 def create_acls(
-    image: Image, request: create.CreateAclsRequest, new_uuid: Callable[[], Uuid]
-) -> Decided[create.CreateAclsResponse]:
+    image: Image,
+    request: create.CreateAclsRequest,
+    ticket: Ticket[create.CreateAclsResponse],
+    new_uuid: Callable[[], Uuid],
+) -> ClusterResult:
     """Returns the decision, which adds or rejects each entry separately; an entry that already exists is not added
     again."""
     existing = set(image.acls)
@@ -38,6 +43,7 @@ def create_acls(
     for creation in request.creations:
         try:
             entry = _new_entry(creation)
+            _check_host(entry.host, image.metadata_version)
         except KafkaError as error:
             results.append(create.AclCreationResult(error_code=error.code, error_message=error_message(error)))
             continue
@@ -47,7 +53,7 @@ def create_acls(
         results.append(create.AclCreationResult(error_code=ErrorCode.NONE, error_message=""))
     if len(records) > MAX_RECORDS:
         raise too_large()
-    return Decided(records, create.CreateAclsResponse(results=results))
+    return answered(ticket, create.CreateAclsResponse(results=results), records)
 
 
 def _new_entry(creation: create.AclCreation) -> AccessControlEntry:
@@ -74,6 +80,21 @@ def _new_entry(creation: create.AclCreation) -> AccessControlEntry:
     )  # fmt: skip
 
 
+def _check_host(host: str, metadata_version: int) -> None:
+    """Raises KafkaError(INVALID_REQUEST, UNSUPPORTED_VERSION) if a new entry can't have this host."""
+    if not host:
+        raise invalid("Host pattern cannot be null or empty")
+    if "/" not in host:
+        return
+    if metadata_version < CIDR_METADATA_VERSION:
+        message = "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+    try:
+        parse_network(host)
+    except ValueError as error:
+        raise invalid(f"Invalid CIDR notation '{host}': {error}") from None
+
+
 def _filter(requested: delete.DeleteAclsFilter | describe.DescribeAclsRequest, version: int) -> EntryFilter:
     """Returns the filter of a request; before version 1, all patterns are literal."""
     pattern_type = requested.pattern_type_filter
@@ -85,7 +106,9 @@ def _filter(requested: delete.DeleteAclsFilter | describe.DescribeAclsRequest, v
     )  # fmt: skip
 
 
-def delete_acls(image: Image, request: delete.DeleteAclsRequest, version: int) -> Decided[delete.DeleteAclsResponse]:
+def delete_acls(
+    image: Image, request: delete.DeleteAclsRequest, ticket: Ticket[delete.DeleteAclsResponse], version: int
+) -> ClusterResult:
     """Returns the decision. The result of each filter has all entries that it matches, including entries that another
     filter deletes with it.
     """
@@ -111,7 +134,7 @@ def delete_acls(image: Image, request: delete.DeleteAclsRequest, version: int) -
     if len(deleted) > MAX_RECORDS:
         raise too_large()
     records = [RemoveAccessControlEntryRecord(id=entry_id) for entry_id in deleted]
-    return Decided(records, delete.DeleteAclsResponse(filter_results=results))
+    return answered(ticket, delete.DeleteAclsResponse(filter_results=results), records)
 
 
 def _deleted(entry: AccessControlEntry) -> delete.DeleteAclsMatchingAcl:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from coordinator.engine.result import Reply, Result, Ticket
-from coordinator.group.draft import Draft
+from coordinator.engine.result import Result, Ticket, answered
 from coordinator.group.records import GroupResult
 from coordinator.group.share import records
 from coordinator.group.share.group import ShareGroup
@@ -58,12 +57,12 @@ def alter(state: GroupState, group_id: str, requested: Wanted, ticket: Ticket[Al
         if topic is not None:
             offsets[topic.topic_id] = {partition: start for partition, start in starts.items() if partition in there}
             topics[topic.topic_id] = InitTopic(name, frozenset(offsets[topic.topic_id]))
-    draft = Draft()
+    result: GroupResult = Result()
     if topics:
-        draft.effect(state.note_state_asked, group_id, topics, now_ms)
-        draft.records.append(records.state_topics(group_id, group.topics.with_initializing(topics)))
-    draft.answer(ticket, Altered(Initialize(group_id, group.epoch, offsets), errors))
-    return draft.result()
+        result.effect(state.note_state_asked, group_id, topics, now_ms)
+        result.records.append(records.state_topics(group_id, group.topics.with_initializing(topics)))
+    result.answer(ticket, Altered(Initialize(group_id, group.epoch, offsets), errors))
+    return result
 
 
 def begin_delete(
@@ -89,11 +88,11 @@ def begin_delete(
             errors[name] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
             continue
         names[topic.topic_id] = name
-    draft = Draft()
+    result: GroupResult = Result()
     if names:
-        draft.records.append(records.state_topics(group_id, group.topics.with_deleting(names)))
-    draft.answer(ticket, Deletion(partitions, names, errors))
-    return draft.result()
+        result.records.append(records.state_topics(group_id, group.topics.with_deleting(names)))
+    result.answer(ticket, Deletion(partitions, names, errors))
+    return result
 
 
 def begin_delete_all(
@@ -103,7 +102,7 @@ def begin_delete_all(
     or with members."""
     group = state.groups.get(group_id)
     if not isinstance(group, ShareGroup) or group.members or group.topics.is_empty:
-        return Result((), (Reply(ticket, Deletion({}, {}, {})),))
+        return answered(ticket, Deletion({}, {}, {}))
     partitions: dict[Uuid, frozenset[int]] = {}
     names: dict[Uuid, str] = {}
     for topic_id in (*group.topics.initializing, *group.topics.initialized, *group.topics.deleting):
@@ -111,7 +110,7 @@ def begin_delete_all(
         if topic is not None:
             partitions[topic_id], names[topic_id] = frozenset(topic.partitions), topic.name
     record = records.state_topics(group_id, group.topics._replace(initializing={}, initialized={}, deleting=names))
-    return Result((record,), (Reply(ticket, Deletion(partitions, names, {})),))
+    return answered(ticket, Deletion(partitions, names, {}), (record,))
 
 
 def deleted(
@@ -120,8 +119,8 @@ def deleted(
     """Records that the state of these topics is deleted."""
     group = state.groups.get(group_id)
     if not isinstance(group, ShareGroup):
-        return Result((), (Reply(ticket, None),))
-    return Result((records.state_topics(group_id, group.topics.deleted(topic_ids)),), (Reply(ticket, None),))
+        return answered(ticket, None)
+    return answered(ticket, None, (records.state_topics(group_id, group.topics.deleted(topic_ids)),))
 
 
 def initialized_partitions(
@@ -130,4 +129,4 @@ def initialized_partitions(
     """Answers with the share partitions that have state; none if the group doesn't exist."""
     group = state.groups.get(group_id)
     partitions = group.topics.partitions if isinstance(group, ShareGroup) else {}
-    return Result((), (Reply(ticket, partitions),))
+    return answered(ticket, partitions)
