@@ -103,9 +103,9 @@ soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
 	$(BIN)/python -m pytest tests/interop/test_kill.py --kill-cycles=$(or $(CYCLES),5000)
 
 .PHONY: conformance
-conformance: $(SETUP) ## suites that others wrote: SUITES="kafka-python sarama apache-tools" NODES=1, 3 or mixed BROKER=apache TESTS=… KILL_EVERY_S=20
+conformance: $(SETUP) ## suites that others wrote: SUITES="kafka-python sarama apache-tools" NODES=1, 3 or mixed BROKER=apache MATCHING=… KILL_EVERY_S=20
 	$(BIN)/python -m tests.interop.suites $(SUITES) $(if $(BROKER),--broker $(BROKER)) $(if $(NODES),--nodes $(NODES)) \
-		$(if $(KILL_EVERY_S),--kill-every-s $(KILL_EVERY_S)) $(if $(TESTS),--tests "$(TESTS)") \
+		$(if $(KILL_EVERY_S),--kill-every-s $(KILL_EVERY_S)) $(if $(MATCHING),--tests "$(MATCHING)") \
 		$(if $(RESULTS),--results "$(RESULTS)"); status=$$?; $(BIN)/python -m docs.conformance; exit $$status
 
 .PHONY: simulate

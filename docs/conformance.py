@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from docs import conformance_clients
+from tests.interop.applications.table import APPLICATIONS
 from tests.interop.suites.apache import outcomes
 from tests.interop.suites.apache.outcomes import NOT_POINTABLE, OUTCOMES, PASSED, SKIPPED, JUnitTest
 
@@ -29,7 +30,7 @@ HEAD = """# Conformance
 
 This page has the results of test suites that other projects wrote, on clusters of Odradek's processes, and on clusters
 of Apache Kafka under the same harness. `make conformance SUITES="kafka-python sarama" NODES=3 BROKER=odradek` runs them
-and writes the results; this page is generated from the results. `make conformance` alone lists nothing to run;
+and writes the results; this page is generated from the results.
 `python -m tests.interop.suites --help` names the suites.
 
 Apache Kafka's own JUnit suites come from Maven Central, unchanged. Two classes of their runtime, which start brokers
@@ -41,6 +42,20 @@ one of these passes.
 
 | suite | broker | classes | passed | failed | skipped | not applicable | time | commit |
 |---|---|--:|--:|--:|--:|--:|--:|---|
+"""
+
+
+APPLICATIONS_HEAD = """
+## Applications
+
+`make test-applications` runs programs of frameworks that use Kafka. Each reads a topic and writes another. The program
+is killed (SIGKILL) after a part of the records, and the broker later; both start again on their data. No record may be
+lost. Exactly once, no record may be doubled or out of order either: the reader is `read_committed`. Kafka Connect runs
+with two workers, a file as source (exactly once) and a file as sink; a worker and the broker are killed. MirrorMaker 2
+copies between Odradek and Apache Kafka, both ways, and is killed (`tests/interop/applications`).
+
+| application | output | guarantee |
+|---|---|---|
 """
 
 
@@ -113,6 +128,16 @@ def escaped(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
+def applications() -> str:
+    rows = [
+        (application.name, "count per key" if application.counts else "copy", application.exactly_once)
+        for application in APPLICATIONS
+    ]
+    rows += [("Kafka Connect", "copy of a file", True), ("MirrorMaker 2", "copy, offsets of groups", True)]
+    names = {True: "exactly once", False: "at least once"}
+    return APPLICATIONS_HEAD + "".join(f"| {name} | {output} | {names[once]} |\n" for name, output, once in rows)
+
+
 def page() -> str:
     loaded = load()
     results = [result for result in loaded if "classes" in result]
@@ -122,6 +147,7 @@ def page() -> str:
         + rows
         + "".join(sections(not_passed(results)))
         + conformance_clients.section(result for result in loaded if "tests" in result)
+        + applications()
     )
 
 

@@ -192,8 +192,8 @@ def test_mirrormaker_copies_both_ways_and_translates_offsets(broker: Broker, oth
             sent[name] += values
 
     for name, cluster in clusters.items():
-        made = AdminClient({"bootstrap.servers": cluster.bootstrap}).create_topics([NewTopic(f"made-{name}", 1, 1)])
-        made[f"made-{name}"].result()
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        admin.create_topics([NewTopic(f"made-{name}", 1, 1)])[f"made-{name}"].result()
     send(LINES)
     member = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": GROUP})
     member.commit(offsets=[TopicPartition("made-here", 0, LINES // 2)], asynchronous=False)

@@ -21,6 +21,7 @@ from tests.interop.suites.processes import Process
 HERE = Path(__file__).parent / "node"
 FILES = ("package.json", "package-lock.json")
 BUILD_TIMEOUT_S = 3_600
+SLASH = "\N{DIVISION SLASH}"
 NODE_HEADERS = "/usr"
 """The folder of Node's headers, of Debian's package libnode-dev. node-gyp would download others."""
 
@@ -58,6 +59,11 @@ def built(folder: Path, *commands: list[str]) -> Path:
     return folder
 
 
+def named(title: str) -> str:
+    """Returns the name of a test in the results, in which a slash would begin the name of a subtest."""
+    return title.replace("/", SLASH)
+
+
 class MochaTests(NamedTuple):
     """Tests of a package with native code, run by mocha."""
 
@@ -70,7 +76,7 @@ class MochaTests(NamedTuple):
         return {self.package: version(self.package), "node": run(["node", "--version"]).stdout.decode().strip()}
 
     def alone(self, name: str) -> str:
-        return f"^{re.escape(name)}$"
+        return f"^{re.escape(name).replace(SLASH, '/')}$"
 
     def run(self, nodes: Nodes, tests: str, process: Process) -> dict[str, Result]:
         gyp = str(packages() / "node-gyp" / "bin" / "node-gyp.js")
@@ -78,11 +84,11 @@ class MochaTests(NamedTuple):
         report = process.output.with_suffix(".json")
         report.unlink(missing_ok=True)
         files = sorted(map(str, folder.glob(self.files)))
-        mocha = ["node", str(packages() / "mocha" / "bin" / "mocha.js"), "--exit", "--ui", "exports"]
+        mocha = ["node", str(packages() / "mocha" / "bin" / "mocha.js"), "--exit"]
         mocha += ["--timeout", str(1_000 * self.timeout_s), "--reporter", "json"]
         mocha += ["--reporter-option", f"output={report}", *(["--grep", tests] if tests else []), *files]
         process.run([*mocha, "--dry-run"], self.environment(nodes), folder)
-        names = [test["fullTitle"] for test in json.loads(report.read_text())["tests"]]
+        names = [named(test["fullTitle"]) for test in json.loads(report.read_text())["tests"]]
         report.unlink()
         process.run(mocha, self.environment(nodes), folder)
         ended = json.loads(report.read_text()) if report.exists() else {}
@@ -94,8 +100,9 @@ def reported(report: Mapping[str, list[dict[str, Any]]], names: Iterable[str]) -
     results: dict[str, Result] = {}
     for part, outcome in (("passes", Outcome.PASSED), ("pending", Outcome.SKIPPED), ("failures", Outcome.FAILED)):
         for test in report.get(part, []):
-            hook = re.search(r'^(.*?) ?"[^"]+" hook for "(.+)"$', test["fullTitle"], re.S)
-            short = hook[2] if hook else test["fullTitle"]
+            title = named(test["fullTitle"])
+            hook = re.search(r'^(.*?) ?"[^"]+" hook for "(.+)"$', title, re.S)
+            short = hook[2] if hook else title
             name = next((name for name in names if hook and name.endswith(short)), short)
             reason = test["err"].get("message", "").partition("\n")[0][:REASON_LENGTH]
             results[name] = Result(outcome, test.get("duration", 0) / 1_000, reason)

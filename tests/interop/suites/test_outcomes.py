@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from xml.etree import ElementTree
 
@@ -140,6 +141,14 @@ def test_a_failed_hook_of_mocha_is_a_failure_of_its_test() -> None:
         "Producer sends": Result(Outcome.PASSED, 1.5),
         "Consumer reads": Result(Outcome.FAILED, 0.0, "no broker"),
     }
+
+
+def test_a_slash_in_a_title_of_mocha_begins_no_subtest() -> None:
+    title = "Consumer/Producer reads"
+    name = node_tests.named(title)
+    assert top_level([name]) == [name]
+    suite = next(suite for suite in table.SUITES if suite.name == "node-rdkafka")
+    assert re.fullmatch(suite.kind.alone(name), title)
 
 
 def test_librdkafka_s_tests_without_brokers_are_left_out() -> None:

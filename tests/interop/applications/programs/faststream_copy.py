@@ -7,14 +7,14 @@ from faststream import AckPolicy, FastStream
 from faststream.kafka import KafkaBroker, KafkaMessage
 
 bootstrap, folder, source, target = sys.argv[1:]
-broker = KafkaBroker(bootstrap, enable_idempotence=True, acks="all")
+broker = KafkaBroker(bootstrap, enable_idempotence=True, acks="all", logger=None)
 
 
 @broker.subscriber(
     source, group_id="faststream-copy", auto_offset_reset="earliest", ack_policy=AckPolicy.MANUAL,
     session_timeout_ms=6000, heartbeat_interval_ms=1000,
 )  # fmt: skip
-async def copy(body: bytes, message: KafkaMessage) -> None:
+async def copy(message: KafkaMessage) -> None:
     await broker.publish(message.body, target, key=message.raw_message.key)
     await message.ack()
 

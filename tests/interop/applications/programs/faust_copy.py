@@ -29,5 +29,5 @@ async def copy(stream):
         await (await output.send(key=key, value=value))
 
 
-sys.argv[1:] = ["worker", "--loglevel=warning", "--without-web"]
+sys.argv[1:] = ["worker", "--loglevel=warn", "--without-web"]
 app.main()
