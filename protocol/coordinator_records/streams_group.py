@@ -23,6 +23,8 @@ class StreamsGroupMetadataValue:
     last_assignment_configs: list[LastAssignmentConfig] | None = wire(
         nullable="0+", tag=1
     )  # empty if left out, not null
+    stored_description_topology_epoch: int32 = wire(tag=2, default=-1)  # KIP-1331
+    failed_description_topology_epoch: int32 = wire(tag=3, default=-1)
 
 
 @struct
