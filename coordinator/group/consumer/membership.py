@@ -9,8 +9,8 @@ from coordinator.group.consumer import records
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import LEAVING_FOR_A_WHILE, Member, Owned
 from coordinator.group.consumer.reconciliation import Claimed
-from coordinator.group.draft import Draft
 from coordinator.group.modern.group import JOINING
+from coordinator.group.records import GroupResult
 from protocol.errors import ErrorCode, KafkaError
 
 
@@ -21,7 +21,7 @@ def dynamic_member(group: ConsumerGroup, member_id: str, *, joining: bool) -> Me
 
 
 def static_member(
-    group: ConsumerGroup, member_id: str, instance_id: str, draft: Draft, *, joining: bool, classic: bool
+    group: ConsumerGroup, member_id: str, instance_id: str, result: GroupResult, *, joining: bool, classic: bool
 ) -> Member:
     """Returns the member with the instance id. A joining member replaces the present owner of the id: in the consumer
     protocol, only if the owner has left temporarily. Raises UNRELEASED_INSTANCE_ID, UNKNOWN_MEMBER_ID and
@@ -38,7 +38,7 @@ def static_member(
             f"is owned by {present.member_id} member.",
         )
     successor = present._replace(member_id=member_id, member_epoch=JOINING, previous_member_epoch=JOINING)
-    draft.records += [
+    result.records += [
         *records.COMMON.all_of_member_gone(group.group_id, present.member_id),
         records.COMMON.member(group.group_id, successor),
         records.COMMON.target(group.group_id, member_id, group.target(present.member_id)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from coordinator.group.draft import Draft
+from coordinator.engine.result import Result
 from coordinator.group.modern.group import ModernGroup
 from coordinator.group.modern.records import ModernMember
 from coordinator.group.modern.timers import MemberDeadline, key
@@ -26,9 +26,9 @@ class MemberDeadlines(Generic[M]):
     def __init__(
         self,
         kind: type[ModernGroup[M]],
-        fence: Callable[[GroupState, ModernGroup[M], M, Draft, int], None],
+        fence: Callable[[GroupState, ModernGroup[M], M, GroupResult, int], None],
     ) -> None:
-        """`fence` writes the records that remove a member: (state, group, member, draft, now_ms)."""
+        """`fence` writes the records that remove a member: (state, group, member, result, now_ms)."""
         self._kind = kind
         self._fence = fence
 
@@ -46,10 +46,10 @@ class MemberDeadlines(Generic[M]):
         self, state: GroupState, deadline: MemberDeadline, group_id: str, member_id: str, now_ms: int
     ) -> GroupResult:
         """Fences a member that missed a deadline; does nothing if it is gone already."""
-        draft = Draft()
+        result: GroupResult = Result()
         group = state.groups.get(group_id)
         member = group.members.get(member_id) if isinstance(group, self._kind) else None
         if isinstance(group, self._kind) and member is not None:
-            draft.effect(state.note, "member fenced", group=group_id, member=member_id, reason=deadline.reason)
-            self._fence(state, group, member, draft, now_ms)
-        return draft.result()
+            result.effect(state.note, "member fenced", group=group_id, member=member_id, reason=deadline.reason)
+            self._fence(state, group, member, result, now_ms)
+        return result

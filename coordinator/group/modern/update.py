@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from coordinator.group.assignment import NOTHING, Assignment
-from coordinator.group.draft import Draft
 from coordinator.group.modern.group import Checked, ModernGroup, note_check
 from coordinator.group.modern.records import ModernMember, changed_targets
+from coordinator.group.records import GroupResult
 from coordinator.group.state import GroupState
 
 M = TypeVar("M", bound=ModernMember)
@@ -33,10 +33,10 @@ class MemberTarget(NamedTuple):
 class ModernUpdate(ABC, Generic[M]):
     """A change of one member of a group. `group` may be new, and created by this decision's records."""
 
-    def __init__(self, state: GroupState, group: ModernGroup[M], draft: Draft, now_ms: int) -> None:
+    def __init__(self, state: GroupState, group: ModernGroup[M], result: GroupResult, now_ms: int) -> None:
         self.state = state
         self.group = group
-        self.draft = draft
+        self.result = result
         self.now_ms = now_ms
 
     @abstractmethod
@@ -62,8 +62,8 @@ class ModernUpdate(ABC, Generic[M]):
         epoch = group.epoch
         if bump or metadata_hash != group.metadata_hash:
             epoch += 1
-            self.draft.records.append(group.records.epoch(group.group_id, epoch, metadata_hash))
-        self.draft.effect(note_check, self.state, group.group_id, Checked(watch.changes, epoch))
+            self.result.records.append(group.records.epoch(group.group_id, epoch, metadata_hash))
+        self.result.effect(note_check, self.state, group.group_id, Checked(watch.changes, epoch))
         return epoch
 
     def last_target(self, member: M) -> MemberTarget:
@@ -78,8 +78,8 @@ class ModernUpdate(ABC, Generic[M]):
             return self.last_target(after)
         targets = self.assigned(before, after)
         for member_id, target in changed_targets(group.targets, targets).items():
-            self.draft.records.append(group.records.target(group.group_id, member_id, target))
-        self.draft.records.append(group.records.target_epoch(group.group_id, epoch, self.now_ms))
+            self.result.records.append(group.records.target(group.group_id, member_id, target))
+        self.result.records.append(group.records.target_epoch(group.group_id, epoch, self.now_ms))
         return MemberTarget(epoch, targets.get(after.member_id, NOTHING))
 
     def may_assign(self) -> bool:

@@ -25,7 +25,7 @@ class ShareUpdate(ModernUpdate[ShareMember]):
         decision, and the member."""
         group = self.group
         if after != before:
-            self.draft.records.append(records.COMMON.member(group.group_id, after))
+            self.result.records.append(records.COMMON.member(group.group_id, after))
         bump = after.topic_names != before.topic_names
         if group.assignment_epoch >= group.epoch:
             bump = bump or is_assignment_pending(group)
@@ -66,5 +66,5 @@ class ShareUpdate(ModernUpdate[ShareMember]):
         if member.member_epoch != target.epoch:
             moved = moved._replace(member_epoch=target.epoch, previous_member_epoch=member.member_epoch)
         if moved != member:
-            self.draft.records.append(records.COMMON.current(self.group.group_id, moved))
+            self.result.records.append(records.COMMON.current(self.group.group_id, moved))
         return moved
