@@ -18,10 +18,11 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
-from coordinator.group.streams.owned import NOTHING_OWNED, OwnedTasks, TaskId, TaskSet
+from coordinator.group.streams.owned import NOTHING_OWNED, OwnedTasks, have_common
+from coordinator.group.streams.tasks import NO_TASKS, Task, TaskAssignment, Tasks
 from protocol.errors import ErrorCode, KafkaError
 
-Claimed = OwnedTasks | None
+Claimed = TaskAssignment | None
 """The tasks that a member says it owns; None if its heartbeat doesn't say, because nothing changed."""
 
 
@@ -40,11 +41,11 @@ class MemberState(IntEnum):
 class Holders(Protocol):
     """Looks up the processes whose members have a task, or have not yet given it up."""
 
-    def active_process(self, task: TaskId) -> str | None: ...
+    def active_process(self, task: Task) -> str | None: ...
 
-    def is_standby(self, task: TaskId, process_id: str) -> bool: ...
+    def is_standby(self, task: Task, process_id: str) -> bool: ...
 
-    def is_warmup(self, task: TaskId, process_id: str) -> bool: ...
+    def is_warmup(self, task: Task, process_id: str) -> bool: ...
 
 
 class Standing(NamedTuple):
@@ -60,9 +61,7 @@ class Step(NamedTuple):
     """The inputs of a step, besides the member's standing."""
 
     target_epoch: int
-    active: TaskSet
-    standby: TaskSet
-    warmup: TaskSet
+    target: TaskAssignment
     process_id: str
     claimed: Claimed
     holders: Holders
@@ -107,48 +106,48 @@ _STEPS: Mapping[MemberState, Callable[[Standing, Step], Standing]] = {
 
 def _keeps(claimed: Claimed, revoked: OwnedTasks) -> bool:
     """True if the member still owns some of `revoked`, or doesn't say."""
-    return claimed is None or claimed.meets(revoked)
+    return claimed is None or have_common(claimed, revoked)
 
 
 class _Difference(NamedTuple):
     """The tasks of one role to keep, to revoke and to add."""
 
-    retained: TaskSet
-    revoked: TaskSet
-    added: TaskSet
+    retained: Tasks
+    revoked: Tasks
+    added: Tasks
     waits: bool
     """True if some tasks to add aren't free."""
 
 
-def _compare(owned: TaskSet, target: TaskSet, is_free: Callable[[TaskId], bool]) -> _Difference:
+def _compare(owned: Tasks, target: Tasks, is_free: Callable[[Task], bool]) -> _Difference:
     missing = target - owned
-    added = frozenset(filter(is_free, missing))
+    added = Tasks.of(filter(is_free, missing))
     return _Difference(owned & target, owned - target, added, len(added) < len(missing))
 
 
 def _advance(before: Standing, epoch: int, step: Step) -> Standing:
     """Moves the member towards the target, up to the first tasks that the member must give up itself."""
-    owned, free = before.assigned, _Free(before.assigned, step)
-    was_active = frozenset(owned.active)
-    active = _compare(was_active, step.active, free.as_active)
-    standby = _compare(owned.standby, step.standby, free.as_standby)
-    warmup = _compare(owned.warmup, step.warmup, free.as_warmup)
+    owned, target, free = before.assigned, step.target, _Free(before.assigned, step)
+    was_active = Tasks.of(owned.active)
+    active = _compare(was_active, target.active, free.as_active)
+    standby = _compare(owned.standby, target.standby, free.as_standby)
+    warmup = _compare(owned.warmup, target.warmup, free.as_warmup)
 
     standby = _at_once(standby, was_active)
     warmup, standby = _change_role(warmup, standby, owned.standby)
     standby, warmup = _change_role(standby, warmup, owned.warmup)
 
     revoked = OwnedTasks(
-        {task: epoch for task, epoch in owned.active.items() if task in active.revoked},
-        standby.revoked - step.active,
-        warmup.revoked - step.active,
+        {task: since for task, since in owned.active.items() if task in active.revoked},
+        standby.revoked - target.active,
+        warmup.revoked - target.active,
     )
     waits_for_member = not revoked.is_empty and _keeps(step.claimed, revoked)
-    promoted = frozenset[TaskId]() if waits_for_member else active.added
+    promoted = NO_TASKS if waits_for_member else active.added
     retained = OwnedTasks(
-        {task: epoch for task, epoch in owned.active.items() if task in active.retained},
-        standby.retained | ((owned.standby & step.active) - promoted),
-        warmup.retained | ((owned.warmup & step.active) - promoted),
+        {task: since for task, since in owned.active.items() if task in active.retained},
+        standby.retained | ((owned.standby & target.active) - promoted),
+        warmup.retained | ((owned.warmup & target.active) - promoted),
     )
     if waits_for_member:
         return Standing(MemberState.UNREVOKED_TASKS, epoch, retained, revoked)
@@ -162,13 +161,13 @@ def _advance(before: Standing, epoch: int, step: Step) -> Standing:
     return Standing(state, step.target_epoch, assigned, NOTHING_OWNED)
 
 
-def _at_once(role: _Difference, tasks: TaskSet) -> _Difference:
+def _at_once(role: _Difference, tasks: Tasks) -> _Difference:
     """Returns the difference with those of `tasks` that it adds counted as retained: the member has their state."""
     now = role.added & tasks
     return role._replace(retained=role.retained | now, added=role.added - now)
 
 
-def _change_role(gaining: _Difference, losing: _Difference, owned: TaskSet) -> tuple[_Difference, _Difference]:
+def _change_role(gaining: _Difference, losing: _Difference, owned: Tasks) -> tuple[_Difference, _Difference]:
     """Returns both roles after tasks that the member owns in the losing role have changed to the gaining role."""
     now = gaining.added & owned
     return _at_once(gaining, owned), losing._replace(revoked=losing.revoked - now)
@@ -182,14 +181,14 @@ class _Free:
         self._holders = step.holders
         self._process_id = step.process_id
 
-    def as_active(self, task: TaskId) -> bool:
+    def as_active(self, task: Task) -> bool:
         return (
             self._holders.active_process(task) is None
             and not self._is_standby_elsewhere(task)
             and not self._is_warmup_elsewhere(task)
         )
 
-    def as_standby(self, task: TaskId) -> bool:
+    def as_standby(self, task: Task) -> bool:
         is_active_elsewhere = (
             self._holders.active_process(task) == self._process_id and task not in self._owned.active
         )
@@ -199,16 +198,16 @@ class _Free:
             and not self._is_warmup_elsewhere(task)
         )
 
-    def as_warmup(self, task: TaskId) -> bool:
+    def as_warmup(self, task: Task) -> bool:
         return (
             self._holders.active_process(task) != self._process_id
             and not self._is_standby_elsewhere(task)
             and not self._holders.is_warmup(task, self._process_id)
         )
 
-    def _is_standby_elsewhere(self, task: TaskId) -> bool:
+    def _is_standby_elsewhere(self, task: Task) -> bool:
         """True if another member of the process has the standby task."""
         return self._holders.is_standby(task, self._process_id) and task not in self._owned.standby
 
-    def _is_warmup_elsewhere(self, task: TaskId) -> bool:
+    def _is_warmup_elsewhere(self, task: Task) -> bool:
         return self._holders.is_warmup(task, self._process_id) and task not in self._owned.warmup
