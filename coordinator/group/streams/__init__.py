@@ -1,0 +1,1 @@
+"""Streams groups (KIP-1071): their topology, members and tasks."""
