@@ -15,7 +15,7 @@ from coordinator.group.share.initialization import is_assignment_pending
 from coordinator.group.share.member import ShareMember
 
 
-class ShareUpdate(ModernUpdate[ShareMember]):
+class ShareUpdate(ModernUpdate[ShareMember, Assignment]):
     """A change of one member of a share group."""
 
     group: ShareGroup
@@ -56,7 +56,7 @@ class ShareUpdate(ModernUpdate[ShareMember]):
         alike = len({member.topic_names for member in members.values()}) == 1
         return assign(subscribers, group.topics.partitions, alike=alike)
 
-    def _move(self, member: ShareMember, target: MemberTarget, *, is_new_epoch: bool) -> ShareMember:
+    def _move(self, member: ShareMember, target: MemberTarget[Assignment], *, is_new_epoch: bool) -> ShareMember:
         """Returns the member with its target assignment, limited to the topics that it subscribes to."""
         if not is_new_epoch and member.member_epoch == target.epoch:
             return member

@@ -61,6 +61,10 @@ class StreamsMember(NamedTuple):
             pending_revocation=standing.pending_revocation,
         )
 
+    def succeeded_by(self, member_id: str) -> StreamsMember:
+        """Returns the member that takes over its instance id and its tasks."""
+        return self._replace(member_id=member_id, member_epoch=JOINING, previous_member_epoch=JOINING)
+
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """True if it has its whole target assignment of this epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch

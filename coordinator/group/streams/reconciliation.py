@@ -9,7 +9,9 @@ A member first gives up tasks, then moves to the target's epoch, then gets tasks
 
 An active task is free if no member has it. Besides, one process never has a task twice, because all members of a
 process share a state directory: a task in any role waits until other members of the process have given it up. A task
-that only changes its role within the member changes it in one step. Source: Kafka's CurrentAssignmentBuilder (KIP-1071).
+that only changes its role within the member changes it in one step.
+
+Source: Kafka's CurrentAssignmentBuilder (KIP-1071).
 """
 
 from __future__ import annotations
@@ -121,7 +123,7 @@ class _Difference(NamedTuple):
 
 def _compare(owned: Tasks, target: Tasks, is_free: Callable[[Task], bool]) -> _Difference:
     missing = target - owned
-    added = Tasks.of(filter(is_free, missing))
+    added = Tasks.of(task for task in missing if is_free(task))
     return _Difference(owned & target, owned - target, added, len(added) < len(missing))
 
 
@@ -189,9 +191,7 @@ class _Free:
         )
 
     def as_standby(self, task: Task) -> bool:
-        is_active_elsewhere = (
-            self._holders.active_process(task) == self._process_id and task not in self._owned.active
-        )
+        is_active_elsewhere = self._holders.active_process(task) == self._process_id and task not in self._owned.active
         return (
             not is_active_elsewhere
             and not self._holders.is_standby(task, self._process_id)
