@@ -1,42 +1,27 @@
 """A topology with the partition counts of its topics: the tasks that it has, and the internal topics that are missing.
 
-`configure` decides the counts of the internal topics from the topics that exist. Source: Kafka's InternalTopicManager
-and ConfiguredTopology (KIP-1071).
+Source: Kafka's InternalTopicManager and ConfiguredTopology (KIP-1071).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import IntEnum
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
+from typing import Final, NamedTuple
 
-from coordinator.group.streams.topology import InternalTopic, Topology, described_topics
+from coordinator.cluster.topics import names
+from coordinator.group.streams.partition_counts import Counts, PartitionCounts, decide, tasks_of
+from coordinator.group.streams.status import MisconfiguredError, Status, StatusCode
+from coordinator.group.streams.topology import InternalTopic, Subtopology, Topology, described_topics
+from protocol.java_hash import hash_map_order
 from protocol.messages import streams_group_describe as describe
-from protocol.messages.create_topics import CreatableTopic
-from protocol.messages.streams_group_heartbeat import Status
+from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 
+LISTED: Final = 3
+"""Number of topics that a status names; it counts the others."""
 
-class StatusCode(IntEnum):
-    """The codes of a heartbeat's statuses (StreamsGroupHeartbeatResponse.Status)."""
-
-    STALE_TOPOLOGY = 0
-    MISSING_SOURCE_TOPICS = 1
-    INCORRECTLY_PARTITIONED_TOPICS = 2
-    MISSING_INTERNAL_TOPICS = 3
-    SHUTDOWN_APPLICATION = 4
-    ASSIGNMENT_DELAYED = 5
-    MISSING_CLIENT_TAGS = 6
-
-
-class TopologyProblem(NamedTuple):
-    """The reason why a topology has no tasks yet."""
-
-    code: StatusCode
-    detail: str
-
-    def status(self) -> Status:
-        """Returns the problem for a heartbeat's response."""
-        return Status(status_code=self.code, status_detail=self.detail)
+DEFAULT_REPLICATION: Final = -1
+"""The replication factor, in CreateTopics, that stands for the broker's default."""
 
 
 class ConfiguredSubtopology(NamedTuple):
@@ -66,7 +51,8 @@ class ConfiguredTopology(NamedTuple):
     """The subtopologies, ordered by id; None if their partition counts can't be decided."""
     missing: Mapping[str, CreatableTopic] = {}
     """The internal topics to create, by name."""
-    problem: TopologyProblem | None = None
+    problem: Status | None = None
+    """The reason why no tasks can be assigned."""
 
     @property
     def is_ready(self) -> bool:
@@ -90,7 +76,83 @@ class ConfiguredTopology(NamedTuple):
         )
 
 
-def configure(topology: Topology, topics: Mapping[str, int]) -> ConfiguredTopology:
-    """Returns the topology with the partition counts of `topics`, which has every existing topic of
+def configure(topology: Topology, topics: Counts) -> ConfiguredTopology:
+    """Returns the topology with its partition counts; `topics` has the count of every existing topic of
     `topology.required_topics()`. Raises STREAMS_INVALID_TOPOLOGY, INVALID_TOPIC_EXCEPTION."""
-    raise NotImplementedError((topology, topics))
+    topology.check()
+    try:
+        _check_sources(topology, topics)
+        counts = decide(topology.subtopologies, topics)
+        subtopologies = {
+            subtopology_id: _configured(subtopology, counts)
+            for subtopology_id, subtopology in sorted(topology.subtopologies.items())
+        }
+        missing = _missing(subtopologies.values(), topology, topics)
+    except MisconfiguredError as error:
+        return ConfiguredTopology(topology.epoch, problem=error.status)
+    problem = None
+    if missing:
+        detail = f"Internal topics are missing: {_summary(missing)}"
+        problem = Status(StatusCode.MISSING_INTERNAL_TOPICS, detail)
+    return ConfiguredTopology(topology.epoch, subtopologies, missing, problem)
+
+
+def _check_sources(topology: Topology, topics: Counts) -> None:
+    sources = {name for subtopology in topology.subtopologies.values() for name in subtopology.source_topics}
+    missing = sorted(sources.difference(topics))
+    if missing:
+        raise MisconfiguredError(StatusCode.MISSING_SOURCE_TOPICS, f"Source topics {_summary(missing)} are missing.")
+
+
+def _configured(subtopology: Subtopology, counts: PartitionCounts) -> ConfiguredSubtopology:
+    return ConfiguredSubtopology(
+        task_count=tasks_of(subtopology, counts),
+        source_topics=frozenset(subtopology.source_topics),
+        repartition_sources=_internal(subtopology.repartition_sources, counts),
+        repartition_sinks=frozenset(subtopology.repartition_sinks),
+        changelogs=_internal(subtopology.changelogs, counts),
+    )
+
+
+def _internal(topics: Iterable[InternalTopic], counts: PartitionCounts) -> dict[str, InternalTopic]:
+    configured: dict[str, InternalTopic] = {}
+    for topic in topics:
+        names.validate(topic.name)
+        configured[topic.name] = topic._replace(partitions=topic.partitions or counts.decided[topic.name])
+    return configured
+
+
+def _missing(
+    subtopologies: Iterable[ConfiguredSubtopology], topology: Topology, topics: Counts
+) -> dict[str, CreatableTopic]:
+    """Returns the internal topics to create, in the order of Kafka's HashMap, which the status shows."""
+    expected: dict[str, InternalTopic] = {}
+    for subtopology in subtopologies:
+        expected |= subtopology.repartition_sources
+        expected |= subtopology.changelogs
+    if any(topics[name] != topic.partitions for name, topic in expected.items() if name in topics):
+        for name in hash_map_order(topology.required_topics()):
+            if name in expected and name in topics and topics[name] != expected[name].partitions:
+                raise MisconfiguredError(
+                    StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
+                    f"Existing topic {name} has different number of partitions: expected {expected[name].partitions}, "
+                    f"found {topics[name]}",
+                )
+    if all(name in topics for name in expected):
+        return {}
+    return {name: _creatable(expected[name]) for name in hash_map_order(expected) if name not in topics}
+
+
+def _creatable(topic: InternalTopic) -> CreatableTopic:
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=topic.partitions,
+        replication_factor=topic.replication_factor or DEFAULT_REPLICATION,
+        assignments=[],
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in topic.configs],
+    )
+
+
+def _summary(topics: Collection[str]) -> str:
+    others = len(topics) - LISTED
+    return ", ".join(islice(topics, LISTED)) + (f" and {others} additional topics" if others > 0 else "")
