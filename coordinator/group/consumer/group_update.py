@@ -15,12 +15,12 @@ from coordinator.group.consumer.reconciliation import Claimed, Step, reconcile
 from coordinator.group.consumer.subscriptions import Subscriptions
 from coordinator.group.consumer.target_assignment import assign
 from coordinator.group.modern.topic_ids import TopicIds
-from coordinator.group.modern.update import MemberTarget, ModernUpdate
+from coordinator.group.modern.update import MemberTarget, SubscriptionUpdate
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 
 
-class GroupUpdate(ModernUpdate[Member, Assignment]):
+class GroupUpdate(SubscriptionUpdate[Member, Assignment]):
     """A change of one member of a consumer group."""
 
     group: ConsumerGroup

@@ -1,8 +1,8 @@
 """The steps that decisions on members share in consumer groups, share groups and streams groups.
 
-A member that joins or changes may change the group's subscriptions and so its epoch; a new epoch needs a new target
-assignment; and the member then takes a step towards it, which differs by type. Source: Kafka's GroupMetadataManager
-and TargetAssignmentBuilder (KIP-848, KIP-932, KIP-1263).
+A member that joins or changes may change the group's epoch, with its subscriptions or its topology; a new epoch needs a
+new target assignment; and the member then takes a step towards it, which differs by type. Source: Kafka's
+GroupMetadataManager and TargetAssignmentBuilder (KIP-848, KIP-932, KIP-1071, KIP-1263).
 """
 
 from __future__ import annotations
@@ -39,14 +39,45 @@ class ModernUpdate(ABC, Generic[M, T]):
         self.result = result
         self.now_ms = now_ms
 
-    @abstractmethod
-    def subscribed(self, before: M, after: M) -> Iterable[str]:
-        """Returns the topics that members subscribe to after the change."""
-
     @property
     @abstractmethod
     def assignment_interval_ms(self) -> int:
         """The shortest time between two target assignments; 0 for none."""
+
+    @property
+    def is_checked(self) -> bool:
+        """True if no topic has changed since the last check of the group's topics."""
+        group = self.group
+        return group.checked.changes == self.state.watch.changes and group.epoch >= group.checked.group_epoch
+
+    def note_check(self, epoch: int) -> None:
+        """Remembers the check of the group's topics, which resulted in this epoch."""
+        checked = Checked(self.state.watch.changes, epoch)
+        self.result.effect(note_check, self.state, self.group.group_id, checked)
+
+    def may_assign(self) -> bool:
+        """True if the last target assignment is old enough."""
+        assigned_at_ms, interval_ms = self.group.assigned_at_ms, self.assignment_interval_ms
+        return assigned_at_ms == ANY_TIME or not interval_ms or self.now_ms >= assigned_at_ms + interval_ms
+
+    def last_target(self, member: M) -> MemberTarget[T]:
+        """Returns the member's present target."""
+        return MemberTarget(self.group.assignment_epoch, self.group.target_of(member))
+
+    def write_targets(self, targets: Mapping[str, T], epoch: int) -> None:
+        """Writes a new target assignment, which has every member's target."""
+        group = self.group
+        for member_id, target in changed_targets(group.targets, targets).items():
+            self.result.records.append(group.records.target(group.group_id, member_id, target))
+        self.result.records.append(group.records.target_epoch(group.group_id, epoch, self.now_ms))
+
+
+class SubscriptionUpdate(ModernUpdate[M, T], ABC, Generic[M, T]):
+    """A change of one member of a group whose members subscribe to topics."""
+
+    @abstractmethod
+    def subscribed(self, before: M, after: M) -> Iterable[str]:
+        """Returns the topics that members subscribe to after the change."""
 
     @abstractmethod
     def assigned(self, before: M, after: M) -> Mapping[str, T]:
@@ -66,39 +97,12 @@ class ModernUpdate(ABC, Generic[M, T]):
         self.note_check(epoch)
         return epoch
 
-    @property
-    def is_checked(self) -> bool:
-        """True if no topic has changed since the last check of the group's topics."""
-        group = self.group
-        return group.checked.changes == self.state.watch.changes and group.epoch >= group.checked.group_epoch
-
-    def note_check(self, epoch: int) -> None:
-        """Remembers the check of the group's topics, which resulted in this epoch."""
-        checked = Checked(self.state.watch.changes, epoch)
-        self.result.effect(note_check, self.state, self.group.group_id, checked)
-
-    def last_target(self, member: M) -> MemberTarget[T]:
-        """Returns the member's present target."""
-        return MemberTarget(self.group.assignment_epoch, self.group.target_of(member))
-
     def target(self, before: M, after: M, epoch: int) -> MemberTarget[T]:
         """Returns the member's target, from a new target assignment if the epoch needs it and the last is old
         enough."""
         group = self.group
         if group.assignment_epoch >= epoch or not self.may_assign():
             return self.last_target(after)
-        return self.assign(before, after, epoch)
-
-    def assign(self, before: M, after: M, epoch: int) -> MemberTarget[T]:
-        """Writes a new target assignment, and returns the member's target."""
-        group = self.group
         targets = self.assigned(before, after)
-        for member_id, target in changed_targets(group.targets, targets).items():
-            self.result.records.append(group.records.target(group.group_id, member_id, target))
-        self.result.records.append(group.records.target_epoch(group.group_id, epoch, self.now_ms))
+        self.write_targets(targets, epoch)
         return MemberTarget(epoch, targets.get(after.member_id, group.no_target))
-
-    def may_assign(self) -> bool:
-        """True if the last target assignment is old enough."""
-        assigned_at_ms, interval_ms = self.group.assigned_at_ms, self.assignment_interval_ms
-        return assigned_at_ms == ANY_TIME or not interval_ms or self.now_ms >= assigned_at_ms + interval_ms

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from coordinator.group.assignment import Assignment
 from coordinator.group.assignors.simple import Subscriber, assign
 from coordinator.group.modern.topic_ids import TopicIds
-from coordinator.group.modern.update import MemberTarget, ModernUpdate
+from coordinator.group.modern.update import MemberTarget, SubscriptionUpdate
 from coordinator.group.share import records
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.initialization import is_assignment_pending
 from coordinator.group.share.member import ShareMember
 
 
-class ShareUpdate(ModernUpdate[ShareMember, Assignment]):
+class ShareUpdate(SubscriptionUpdate[ShareMember, Assignment]):
     """A change of one member of a share group."""
 
     group: ShareGroup

@@ -6,19 +6,21 @@ StreamsGroup.validateOffsetCommit (KIP-1071, KIP-1251).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from coordinator.group.consumer.commits import FIRST_VERSION_WITH_EPOCHS
 from coordinator.group.group import CommitCheck, any_partition
 from coordinator.group.streams.member import StreamsMember
 from coordinator.group.streams.tasks import Task
-from coordinator.group.streams.topology import Topology
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 
 
 def commit_check(
-    topology: Topology | None, member: StreamsMember, epoch: int, version: int, *, transactional: bool
+    subtopologies: Mapping[str, str] | None, member: StreamsMember, epoch: int, version: int, *, transactional: bool
 ) -> CommitCheck:
-    """Returns the check of each partition in a commit. Raises UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH."""
+    """Returns the check of each partition in a commit. `subtopologies` has the subtopology of each topic; it is None if
+    the group has no topology. Raises UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH."""
     if not transactional and version < FIRST_VERSION_WITH_EPOCHS:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
@@ -28,9 +30,8 @@ def commit_check(
         return any_partition
     if epoch > member.member_epoch:
         raise _stale(f"Received member epoch {epoch} is newer than current member epoch {member.member_epoch}.")
-    if topology is None:
+    if subtopologies is None:
         raise _stale("Topology is not available for offset commit validation.")
-    subtopologies = topology.subtopology_of
 
     def since(topic: str, _topic_id: Uuid, partition: int) -> None:
         subtopology_id = subtopologies.get(topic)

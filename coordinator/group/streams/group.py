@@ -59,6 +59,8 @@ class StreamsGroup(StaticGroup[StreamsMember, TaskAssignment]):
         self.records = records.COMMON
         self.no_target = NOTHING
         self.topology: Topology | None = None
+        self.subtopology_of: dict[str, str] = {}
+        """The subtopology that reads each topic."""
         self.description = Description()
         self.configured: ConfiguredTopology | None = None
         """The topology with partition counts, which is only in memory; None after the group is loaded."""
@@ -95,7 +97,7 @@ class StreamsGroup(StaticGroup[StreamsMember, TaskAssignment]):
         return True
 
     def is_subscribed_to(self, topic: str) -> bool:
-        return bool(self.members) and self.topology is not None and topic in self.topology.subtopology_of
+        return bool(self.members) and topic in self.subtopology_of
 
     def check_offset_commit(
         self, member_id: str, instance_id: str | None, generation_or_epoch: int, version: int, *, transactional: bool
@@ -104,8 +106,9 @@ class StreamsGroup(StaticGroup[StreamsMember, TaskAssignment]):
             return any_partition  # an administrator
         if transactional and generation_or_epoch == NO_EPOCH and not member_id and instance_id is None:
             return any_partition  # a producer that sends nothing about its group
+        subtopologies = None if self.topology is None else self.subtopology_of
         member = self.member(member_id)
-        return commit_check(self.topology, member, generation_or_epoch, version, transactional=transactional)
+        return commit_check(subtopologies, member, generation_or_epoch, version, transactional=transactional)
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         if member_id is not None or member_epoch >= 0:
@@ -179,6 +182,11 @@ class StreamsGroup(StaticGroup[StreamsMember, TaskAssignment]):
         """Sets or removes the topology."""
         self.topology = topology
         self.configured = None
+        self.subtopology_of = {
+            topic: subtopology_id
+            for subtopology_id, subtopology in (topology.subtopologies.items() if topology else ())
+            for topic in subtopology.inputs
+        }
 
     def _hold(self, owned: OwnedTasks, process_id: str) -> None:
         self._active.update(dict.fromkeys(owned.active, process_id))

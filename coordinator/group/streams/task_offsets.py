@@ -24,9 +24,7 @@ class TaskOffsets(NamedTuple):
 NO_OFFSETS: Final = TaskOffsets()
 
 
-def reported(
-    before: TaskOffsets, request: StreamsGroupHeartbeatRequest, configured: ConfiguredTopology
-) -> TaskOffsets:
+def reported(before: TaskOffsets, request: StreamsGroupHeartbeatRequest, configured: ConfiguredTopology) -> TaskOffsets:
     """Returns a member's progress after a heartbeat, which may leave a list out. Offsets of tasks that the topology
     doesn't have are ignored. Raises INVALID_REQUEST if a task is repeated."""
     return TaskOffsets(
