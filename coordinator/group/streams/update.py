@@ -20,11 +20,16 @@ from coordinator.group.streams.member import StreamsMember
 from coordinator.group.streams.reconciliation import Claimed, MemberState, Step, reconcile
 from coordinator.group.streams.status import Status, StatusCode
 from coordinator.group.streams.tasks import NOTHING, TaskAssignment
-from coordinator.group.streams.topology import Topology
+from coordinator.group.streams.topology import Topology, invalid
 from protocol.errors import ErrorCode, KafkaError
 
 STANDBY_REPLICAS: Final = "num.standby.replicas"
 REQUIRED_TAGS: Final = "rack.aware.assignment.tags"
+
+MAX_INPUTS: Final = 250_000
+"""Maximum number of partitions that all tasks of a topology read together. A small request can name a topic of many
+partitions thousands of times; an application of 100 subtopologies with 1,000 tasks each, and two inputs, is within it.
+"""
 
 
 class StreamsUpdate(ModernUpdate[StreamsMember, TaskAssignment]):
@@ -79,6 +84,7 @@ class StreamsUpdate(ModernUpdate[StreamsMember, TaskAssignment]):
             metadata_hash = self.state.watch.group_hash(topology.required_topics())
             if configured is None or metadata_hash != description.metadata_hash:
                 configured = configure(topology, self._partition_counts(topology.required_topics()))
+                _check_size(configured)
                 self.later(partial(StreamsGroup.note_configured, configured=configured))
         after = description._replace(
             metadata_hash=metadata_hash,
@@ -164,6 +170,14 @@ class StreamsUpdate(ModernUpdate[StreamsMember, TaskAssignment]):
                 DEADLINES.rebalance, self.state, group.group_id, moved, self.now_ms, is_revoking=is_revoking
             )
         return moved
+
+
+def _check_size(configured: ConfiguredTopology) -> None:
+    """Raises STREAMS_INVALID_TOPOLOGY if the tasks would read too many partitions."""
+    subtopologies = configured.subtopologies or {}
+    inputs = sum(subtopology.task_count * len(subtopology.inputs) for subtopology in subtopologies.values())
+    if inputs > MAX_INPUTS:
+        raise invalid(f"The tasks of the topology read {inputs:,} partitions; they may read at most {MAX_INPUTS:,}.")
 
 
 def _assigned_by(member: StreamsMember) -> tuple[object, ...]:
