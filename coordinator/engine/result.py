@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
+from typing import Final, Generic, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from protocol.errors import KafkaError
 
 R = TypeVar("R")
 A = TypeVar("A")
+P = ParamSpec("P")
 
 _new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
@@ -40,16 +42,26 @@ class Result(Generic[R]):
 
     Without records the answers wait for the machine's earlier appends, so that no client sees state that could be lost.
     If the records can't be appended, nothing has happened: the request gets the error, and no effect is carried out.
+
+    A decision with several parts passes its result to each of them, and they add to it.
     """
 
     __slots__ = ("effects", "records", "replies")
 
     def __init__(
-        self, records: Sequence[R] = (), replies: Sequence[Reply] = (), effects: Sequence[Effect] = ()
+        self, records: Iterable[R] = (), replies: Iterable[Reply] = (), effects: Iterable[Effect] = ()
     ) -> None:
-        self.records = records
-        self.replies = replies
-        self.effects = effects
+        self.records = list(records)
+        self.replies = list(replies)
+        self.effects = list(effects)
+
+    def answer(self, ticket: Ticket[A], answer: A | KafkaError) -> None:
+        """Adds an answer."""
+        self.replies.append(reply(ticket, answer))
+
+    def effect(self, change: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Adds this call to the effects."""
+        self.effects.append(partial(change, *args, **kwargs))
 
 
 Decision = Callable[[Ticket[A], int], Result[R]]

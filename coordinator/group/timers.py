@@ -20,8 +20,6 @@ from protocol.errors import KafkaError
 Action = Callable[[int], GroupResult]
 """The decision after the deadline has passed: (now_ms) → Result."""
 
-NOTHING: GroupResult = Result()
-
 MAX_RUNS: Final = 4
 """Maximum number of runs of a timer at one time: an action may set its timer for now, as a rebalance without a delay
 does, but an action that always does so would block the event loop."""
@@ -101,12 +99,13 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def expire(self, now_ms: int) -> GroupResult:
-        """Decides on the first timer that is due; its effects remove the timer, unless the action sets it again."""
+        """Decides on the first timer that is due; the effects remove the timer, unless the action sets it again."""
         due = self._first_due(now_ms)
         if due is None:
-            return NOTHING
+            return Result()
         result = due[1].action(now_ms)
-        return Result(result.records, result.replies, (partial(self._ran, *due, now_ms), *result.effects))
+        result.effects.insert(0, partial(self._ran, *due, now_ms))
+        return result
 
     def failed(self, error: Exception, now_ms: int) -> None:
         """Postpones the first timer that is due: its action raised, or its records could not be written."""

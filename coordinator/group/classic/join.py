@@ -25,7 +25,6 @@ from coordinator.group.classic.rebalance import (
 )
 from coordinator.group.classic.records import as_is, created
 from coordinator.group.classic.rendezvous import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
-from coordinator.group.draft import Draft
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 from protocol.errors import ErrorCode, KafkaError
@@ -44,7 +43,7 @@ NO_REASON = "not provided"
 class Joining:
     """The decision on one JoinGroup request."""
 
-    __slots__ = ("client", "draft", "group", "now_ms", "request", "state", "strategies", "ticket")
+    __slots__ = ("client", "group", "now_ms", "request", "result", "state", "strategies", "ticket")
 
     def __init__(
         self,
@@ -56,8 +55,8 @@ class Joining:
         now_ms: int,
     ) -> None:
         self.state = state
-        self.draft = Draft()
-        self.group = changed(state, group, self.draft)
+        self.result: GroupResult = Result()
+        self.group = changed(state, group, self.result)
         """The group as this decision changes it."""
         self.request = request
         self.client = client
@@ -66,7 +65,7 @@ class Joining:
         self.strategies = tuple(Strategy(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
 
     def answer(self, response: JoinGroupResponse) -> None:
-        self.draft.answer(self.ticket, response)
+        self.result.answer(self.ticket, response)
 
     def refuse(self, code: ErrorCode, member_id: str = "") -> None:
         self.answer(join_refused(member_id, code))
@@ -89,7 +88,7 @@ def join(
     if request.member_id:
         return Result((), (Reply(ticket, join_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID)),))
     joining = Joining(state, ClassicGroup(request.group_id, since_ms=now_ms), request, client, ticket, now_ms)
-    joining.draft.records += [*(present.tombstones() if present else ()), created(request.group_id, now_ms)]
+    joining.result.records += [*(present.tombstones() if present else ()), created(request.group_id, now_ms)]
     return _join_group(joining)
 
 
@@ -104,7 +103,7 @@ def _join_group(joining: Joining) -> GroupResult:
         _join_known(joining)
     else:
         _join_unknown(joining)
-    return joining.draft.result()
+    return joining.result
 
 
 def _has_room(group: ClassicGroup, member_id: str, max_size: int) -> bool:
@@ -143,7 +142,7 @@ def _give_member_id(joining: Joining, member_id: str) -> None:
     (KIP-394)."""
     joining.group.pending_joins[member_id] = None
     deadline_ms = joining.now_ms + joining.request.session_timeout_ms
-    joining.draft.effect(watch, joining.state, joining.group.group_id, member_id, deadline_ms)
+    joining.result.effect(watch, joining.state, joining.group.group_id, member_id, deadline_ms)
     joining.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
 
@@ -164,9 +163,9 @@ def _add(joining: Joining, member_id: str) -> None:
     if group.state is PREPARING_REBALANCE and group.initial_rebalance:
         group.new_member_added = True
     group.add(member, request.protocol_type)
-    joining.draft.effect(watch, state, group.group_id, member_id, joining.now_ms + NEW_MEMBER_TIMEOUT_MS)
+    joining.result.effect(watch, state, group.group_id, member_id, joining.now_ms + NEW_MEMBER_TIMEOUT_MS)
     reason = joining.reason(f"new member {member_id} with instance id {request.group_instance_id}")
-    prepare_or_complete(state, group, joining.draft, joining.now_ms, reason)
+    prepare_or_complete(state, group, joining.result, joining.now_ms, reason)
 
 
 # With a member id.
@@ -192,7 +191,7 @@ def _join_known(joining: Joining) -> None:
         joining.answer(_unchanged(joining, member))
     else:
         _update(joining, member, joining.ticket)
-        prepare_or_complete(joining.state, group, joining.draft, joining.now_ms, joining.reason(reason))
+        prepare_or_complete(joining.state, group, joining.result, joining.now_ms, joining.reason(reason))
 
 
 def _why_rebalance(joining: Joining, member: ClassicMember) -> str | None:
@@ -217,7 +216,7 @@ def _update(joining: Joining, member: ClassicMember, ticket: Ticket[JoinGroupRes
     """Updates a waiting member with its new request. An earlier request that still waits has been cancelled by its
     client."""
     group, request = joining.group, joining.request
-    answer_join(group, member, joining.draft, join_refused(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS))
+    answer_join(group, member, joining.result, join_refused(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS))
     group.change_strategies(member, joining.strategies)
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
     member.session_timeout_ms = request.session_timeout_ms
@@ -230,33 +229,35 @@ def _update(joining: Joining, member: ClassicMember, ticket: Ticket[JoinGroupRes
 
 def _replace_static(joining: Joining, old: ClassicMember, member_id: str) -> None:
     """Replaces a static member that came back with a new member id, and keeps its assignment."""
-    state, group, draft, now_ms = joining.state, joining.group, joining.draft, joining.now_ms
+    state, group, result, now_ms = joining.state, joining.group, joining.result, joining.now_ms
     leader_before = group.leader
     member = _take_place(joining, old, member_id)
-    keep_session(state, group, member, draft, now_ms)
+    keep_session(state, group, member, result, now_ms)
     if group.state is PREPARING_REBALANCE:
         _update(joining, member, joining.ticket)
-        complete_if_joined(state, group, draft, now_ms)
+        complete_if_joined(state, group, result, now_ms)
         return
     strategy_before = group.strategy
     _update(joining, member, joining.ticket)
     if group.state is COMPLETING_REBALANCE:
-        prepare(state, group, draft, now_ms, joining.reason(f"static member {member.instance_id} joined again"))
+        prepare(state, group, result, now_ms, joining.reason(f"static member {member.instance_id} joined again"))
     elif group.select_strategy() != strategy_before:
-        prepare(state, group, draft, now_ms, joining.reason(f"static member {member.instance_id} changed the strategy"))
+        prepare(
+            state, group, result, now_ms, joining.reason(f"static member {member.instance_id} changed the strategy")
+        )
     else:
-        draft.records.append(as_is(group))
-        draft.effect(settle, state, group.group_id)
-        answer_join(group, member, draft, _replaced(joining, member, leader_before))
+        result.records.append(as_is(group))
+        result.effect(settle, state, group.group_id)
+        answer_join(group, member, result, _replaced(joining, member, leader_before))
 
 
 def _take_place(joining: Joining, old: ClassicMember, member_id: str) -> ClassicMember:
     """Replaces the old member in the group; requests that wait with the old member id are fenced."""
-    group, draft, code = joining.group, joining.draft, ErrorCode.FENCED_INSTANCE_ID
+    group, result, code = joining.group, joining.result, ErrorCode.FENCED_INSTANCE_ID
     old = group.edit(old.member_id)
-    answer_join(group, old, draft, join_refused(old.member_id, code))
-    answer_sync(old, draft, SyncGroupResponse(error_code=code, assignment=b""))
-    draft.effect(joining.state.timers.cancel, session_key(group.group_id, old.member_id))
+    answer_join(group, old, result, join_refused(old.member_id, code))
+    answer_sync(old, result, SyncGroupResponse(error_code=code, assignment=b""))
+    result.effect(joining.state.timers.cancel, session_key(group.group_id, old.member_id))
     return group.rename(old, member_id)
 
 

@@ -5,11 +5,10 @@ Source: GroupMetadataManager.classicGroupLeave (KIP-345 for several members, KIP
 
 from __future__ import annotations
 
-from coordinator.engine.result import Ticket
+from coordinator.engine.result import Result, Ticket
 from coordinator.group.classic.group import ClassicGroup, session_key
 from coordinator.group.classic.rebalance import changed, prepare_or_complete, remove_member
 from coordinator.group.classic.rendezvous import EMPTY
-from coordinator.group.draft import Draft
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 from protocol.errors import ErrorCode, KafkaError
@@ -25,27 +24,27 @@ def leave(
     now_ms: int,
 ) -> GroupResult:
     """Removes members, with an answer for each; the remaining members rebalance."""
-    draft = Draft()
-    group = changed(state, group, draft)
-    results = [_leave_one(state, group, identity, draft) for identity in request.members]
-    draft.answer(ticket, LeaveGroupResponse(error_code=0, members=results))
+    result: GroupResult = Result()
+    group = changed(state, group, result)
+    results = [_leave_one(state, group, identity, result) for identity in request.members]
+    result.answer(ticket, LeaveGroupResponse(error_code=0, members=results))
     gone = [result.member_id or result.group_instance_id or "" for result in results if not result.error_code]
     if gone and group.state is not EMPTY:
-        prepare_or_complete(state, group, draft, now_ms, f"{', '.join(gone)} left")
-    return draft.result()
+        prepare_or_complete(state, group, result, now_ms, f"{', '.join(gone)} left")
+    return result
 
 
-def _leave_one(state: GroupState, group: ClassicGroup, identity: MemberIdentity, draft: Draft) -> MemberResponse:
+def _leave_one(state: GroupState, group: ClassicGroup, identity: MemberIdentity, result: GroupResult) -> MemberResponse:
     code = ErrorCode.NONE
     try:
         member_id = _member_id(group, identity)
         if member_id in group.pending_joins:
-            draft.effect(state.timers.cancel, session_key(group.group_id, member_id))
+            result.effect(state.timers.cancel, session_key(group.group_id, member_id))
             group.remove(member_id)
         else:
-            remove_member(state, group, group.members[member_id], draft)
+            remove_member(state, group, group.members[member_id], result)
         reason = identity.reason or "not provided"
-        draft.effect(state.note, "member left", group=group.group_id, member=member_id, reason=reason)
+        result.effect(state.note, "member left", group=group.group_id, member=member_id, reason=reason)
     except KafkaError as error:
         code = error.code
     return MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)

@@ -5,7 +5,7 @@ The assignments are written before any member gets them. Source: GroupMetadataMa
 
 from __future__ import annotations
 
-from coordinator.engine.result import Ticket
+from coordinator.engine.result import Result, Ticket
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import NO_ASSIGNMENT
 from coordinator.group.classic.rebalance import (
@@ -18,7 +18,6 @@ from coordinator.group.classic.rebalance import (
 )
 from coordinator.group.classic.records import assigned
 from coordinator.group.classic.rendezvous import COMPLETING_REBALANCE, PREPARING_REBALANCE, STABLE
-from coordinator.group.draft import Draft
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 from protocol.errors import ErrorCode, KafkaError
@@ -38,23 +37,23 @@ def sync(
 ) -> GroupResult:
     """Stores a leader's assignments, or answers a member with its own. Raises KafkaError with the error of the
     answer."""
-    draft = Draft()
+    result: GroupResult = Result()
     _check(group, request)
     if group.state is PREPARING_REBALANCE:
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
-    group = changed(state, group, draft)
+    group = changed(state, group, result)
     member = group.edit(request.member_id)
-    _no_longer_pending(state, group, request.member_id, draft)
+    _no_longer_pending(state, group, request.member_id, result)
     if group.state is STABLE:
-        draft.answer(ticket, _assignment(group, member.assignment))
+        result.answer(ticket, _assignment(group, member.assignment))
     else:
         assert group.state is COMPLETING_REBALANCE
-        answer_sync(member, draft, _refused(ErrorCode.REBALANCE_IN_PROGRESS))  # its client has cancelled that one
+        answer_sync(member, result, _refused(ErrorCode.REBALANCE_IN_PROGRESS))  # its client has cancelled that one
         member.sync_ticket = ticket
         if group.is_leader(member.member_id):
             given = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
-            _assign(state, group, given, draft, now_ms)
-    return draft.result()
+            _assign(state, group, given, result, now_ms)
+    return result
 
 
 def _check(group: ClassicGroup, request: SyncGroupRequest) -> None:
@@ -66,23 +65,23 @@ def _check(group: ClassicGroup, request: SyncGroupRequest) -> None:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
-def _assign(state: GroupState, group: ClassicGroup, given: dict[str, bytes], draft: Draft, now_ms: int) -> None:
+def _assign(state: GroupState, group: ClassicGroup, given: dict[str, bytes], result: GroupResult, now_ms: int) -> None:
     """Writes the assignments and answers the waiting members; the group is stable when the record is applied."""
     missing = [member_id for member_id in group.members if member_id not in given]
     if missing:
-        draft.effect(
+        result.effect(
             state.note, "members without assignment", group=group.group_id, generation=group.generation, members=missing
         )
     if _record_size(group, given) > state.settings.max_record_bytes:
-        _refuse_all(state, group, draft, now_ms)
+        _refuse_all(state, group, result, now_ms)
         return
-    draft.records.append(assigned(group, given))
-    draft.effect(settle, state, group.group_id)
+    result.records.append(assigned(group, given))
+    result.effect(settle, state, group.group_id)
     for member_id in group.members:
         answer = _assignment(group, given.get(member_id, NO_ASSIGNMENT))
         member = group.edit(member_id)
-        if answer_sync(member, draft, answer):
-            keep_session(state, group, member, draft, now_ms)
+        if answer_sync(member, result, answer):
+            keep_session(state, group, member, result, now_ms)
 
 
 def _record_size(group: ClassicGroup, given: dict[str, bytes]) -> int:
@@ -95,11 +94,11 @@ def _record_size(group: ClassicGroup, given: dict[str, bytes]) -> int:
     return size
 
 
-def _refuse_all(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int) -> None:
+def _refuse_all(state: GroupState, group: ClassicGroup, result: GroupResult, now_ms: int) -> None:
     """Rejects the assignments, which are too large for a record, and begins another generation."""
     for member_id in group.members:
-        answer_sync(group.edit(member_id), draft, _refused(ErrorCode.UNKNOWN_SERVER_ERROR))
-    prepare(state, group, draft, now_ms, "the assignments are too large for a record")
+        answer_sync(group.edit(member_id), result, _refused(ErrorCode.UNKNOWN_SERVER_ERROR))
+    prepare(state, group, result, now_ms, "the assignments are too large for a record")
 
 
 def _assignment(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
@@ -112,7 +111,7 @@ def _refused(code: ErrorCode) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=code, assignment=NO_ASSIGNMENT)
 
 
-def _no_longer_pending(state: GroupState, group: ClassicGroup, member_id: str, draft: Draft) -> None:
+def _no_longer_pending(state: GroupState, group: ClassicGroup, member_id: str, result: GroupResult) -> None:
     group.pending_syncs.pop(member_id, None)
     if not group.pending_syncs:
-        stop_waiting_for_syncs(state, group, draft)
+        stop_waiting_for_syncs(state, group, result)

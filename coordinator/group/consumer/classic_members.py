@@ -7,7 +7,7 @@ none waits for the others. Source: GroupMetadataManager's classicGroup…ToConsu
 
 from __future__ import annotations
 
-from coordinator.engine.result import Ticket
+from coordinator.engine.result import Result, Ticket
 from coordinator.group.classic.rebalance import join_refused
 from coordinator.group.consumer.downgrade import can_downgrade_with, downgrade
 from coordinator.group.consumer.embedded import assignment_bytes, owned_by, subscription_of
@@ -15,8 +15,8 @@ from coordinator.group.consumer.fencing import fence, keep_session, stop_sync_de
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.group_update import GroupUpdate
 from coordinator.group.consumer.member import Member, MemberState, without_epochs
-from coordinator.group.consumer.membership import check_instance, dynamic_member, static_member
-from coordinator.group.draft import Draft
+from coordinator.group.consumer.membership import dynamic_member, static_member
+from coordinator.group.modern.static_members import check_instance
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
@@ -41,24 +41,24 @@ def join(
 ) -> GroupResult:
     """Adds or updates a member. Raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED,
     UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
-    draft = Draft()
+    result: GroupResult = Result()
     unknown = not request.member_id
     member_id = request.member_id or uuid_to_text(state.environment.new_uuid())
     _check_join(state, group, request, member_id)
     if unknown and request.group_instance_id is None and client.version >= FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
-        draft.answer(ticket, join_refused(member_id, ErrorCode.MEMBER_ID_REQUIRED))
-        return draft.result()
+        result.answer(ticket, join_refused(member_id, ErrorCode.MEMBER_ID_REQUIRED))
+        return result
     if request.group_instance_id is None:
         before = dynamic_member(group, member_id, joining=True)
     else:
-        before = static_member(group, member_id, request.group_instance_id, draft, joining=unknown, classic=True)
+        before = static_member(group, member_id, request.group_instance_id, result, joining=unknown, classic=True)
     subscription = _subscription(request)
-    update = GroupUpdate(state, group, client, draft, now_ms)
+    update = GroupUpdate(state, group, client, result, now_ms)
     after, downgraded = _advance(update, before, _changed(before, request, client, subscription), subscription)
     if not downgraded:
-        draft.effect(keep_session, state, group.group_id, after, now_ms)
-        draft.effect(watch_sync, state, group.group_id, after, now_ms)
-    draft.answer(
+        result.effect(keep_session, state, group.group_id, after, now_ms)
+        result.effect(watch_sync, state, group.group_id, after, now_ms)
+    result.answer(
         ticket,
         JoinGroupResponse(
             error_code=0,
@@ -70,7 +70,7 @@ def join(
             members=[],
         ),
     )
-    return draft.result()
+    return result
 
 
 def _check_join(state: GroupState, group: ConsumerGroup, request: JoinGroupRequest, member_id: str) -> None:
@@ -124,14 +124,14 @@ def _advance(
     group, now_ms = update.group, update.now_ms
     claimed = owned_by(subscription, update.state.environment.topics)
     replaced = group.static_member(after.instance_id)
-    if replaced is None or not can_downgrade_with(update.state, group, replaced, update.draft):
+    if replaced is None or not can_downgrade_with(update.state, group, replaced, update.result):
         return update.settle(before, after, claimed), False
     changed, epoch = update.subscribe(before, after)
     stale = group.assignment_epoch < epoch
     if not stale:
         after = update.move(after, update.last_target(after), changed, claimed)
     reason = f"Downgrade group {group.group_id} from consumer to classic with stale assignment." if stale else None
-    downgrade(update.state, group, update.draft, now_ms, joining=after, reason=reason)
+    downgrade(update.state, group, update.result, now_ms, joining=after, reason=reason)
     return after, True
 
 
@@ -150,14 +150,14 @@ def sync(
     for claimed, expected in ((request.protocol_type, PROTOCOL_TYPE), (request.protocol_name, preferred.name)):
         if claimed is not None and claimed != expected:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    draft = Draft()
+    result: GroupResult = Result()
     if group.assignment_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
-        draft.effect(watch_join, state, group.group_id, member, now_ms)
-        draft.answer(ticket, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS))
-        return draft.result()
-    draft.effect(stop_sync_deadline, state, group.group_id, member.member_id)
-    draft.effect(keep_session, state, group.group_id, member, now_ms)
-    draft.answer(
+        result.effect(watch_join, state, group.group_id, member, now_ms)
+        result.answer(ticket, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS))
+        return result
+    result.effect(stop_sync_deadline, state, group.group_id, member.member_id)
+    result.effect(keep_session, state, group.group_id, member, now_ms)
+    result.answer(
         ticket,
         SyncGroupResponse(
             error_code=0,
@@ -166,7 +166,7 @@ def sync(
             assignment=assignment_bytes(without_epochs(member.assigned), preferred.metadata, state.environment.topics),
         ),
     )
-    return draft.result()
+    return result
 
 
 def heartbeat(
@@ -180,14 +180,14 @@ def heartbeat(
     """Keeps a member's session, and tells the member if it should join again. Raises KafkaError: UNKNOWN_MEMBER_ID,
     FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
-    draft = Draft()
-    draft.effect(keep_session, state, group.group_id, member, now_ms)
+    result: GroupResult = Result()
+    result.effect(keep_session, state, group.group_id, member, now_ms)
     code = ErrorCode.NONE
     if member.member_epoch < group.assignment_epoch or _has_a_step_to_make(group, member):
         code = ErrorCode.REBALANCE_IN_PROGRESS
-        draft.effect(watch_join, state, group.group_id, member, now_ms)
-    draft.answer(ticket, HeartbeatResponse(error_code=code))
-    return draft.result()
+        result.effect(watch_join, state, group.group_id, member, now_ms)
+    result.answer(ticket, HeartbeatResponse(error_code=code))
+    return result
 
 
 def _has_a_step_to_make(group: ConsumerGroup, member: Member) -> bool:
@@ -226,7 +226,7 @@ def leave(
     now_ms: int,
 ) -> GroupResult:
     """Removes members of either protocol, as administrators do with this request, with an answer for each."""
-    draft = Draft()
+    result: GroupResult = Result()
     leaving: dict[str, Member] = {}
     results: list[MemberResponse] = []
     for identity in request.members:
@@ -239,9 +239,9 @@ def leave(
         results.append(
             MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)
         )
-    fence(state, group, list(leaving.values()), draft, now_ms)
-    draft.answer(ticket, LeaveGroupResponse(error_code=0, members=results))
-    return draft.result()
+    fence(state, group, list(leaving.values()), result, now_ms)
+    result.answer(ticket, LeaveGroupResponse(error_code=0, members=results))
+    return result
 
 
 def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> Member:

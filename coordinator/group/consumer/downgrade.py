@@ -18,41 +18,43 @@ from coordinator.group.classic.rendezvous import STABLE, Rendezvous
 from coordinator.group.consumer.embedded import assignment_bytes
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member
-from coordinator.group.draft import Draft
+from coordinator.group.records import GroupResult
 from coordinator.group.state import GroupState, TopicLookup
 from protocol.consumer_protocol import PROTOCOL_TYPE
 
 DOWNGRADE_POLICIES: Final = frozenset({"downgrade", "bidirectional"})
 
 
-def can_downgrade_without(state: GroupState, group: ConsumerGroup, leaving: Collection[Member], draft: Draft) -> bool:
+def can_downgrade_without(
+    state: GroupState, group: ConsumerGroup, leaving: Collection[Member], result: GroupResult
+) -> bool:
     """True if members remain after these leave, all of them use the classic protocol, and the migration policy and size
     limit allow a classic group."""
     stay = len(group.members) - len(leaving)
     classic = group.classic_members - sum(member.uses_classic_protocol for member in leaving)
-    return stay > 0 and classic == stay and _is_allowed(state, group, stay, draft)
+    return stay > 0 and classic == stay and _is_allowed(state, group, stay, result)
 
 
-def can_downgrade_with(state: GroupState, group: ConsumerGroup, replaced: Member, draft: Draft) -> bool:
+def can_downgrade_with(state: GroupState, group: ConsumerGroup, replaced: Member, result: GroupResult) -> bool:
     """True if this is the last member of the consumer protocol, so that its replacement by a classic member makes the
     group classic."""
     others = len(group.members) - 1
     all_others = group.classic_members == others and not replaced.uses_classic_protocol
-    return all_others and _is_allowed(state, group, len(group.members), draft)
+    return all_others and _is_allowed(state, group, len(group.members), result)
 
 
-def _is_allowed(state: GroupState, group: ConsumerGroup, size: int, draft: Draft) -> bool:
+def _is_allowed(state: GroupState, group: ConsumerGroup, size: int, result: GroupResult) -> bool:
     settings = state.settings
     allowed = settings.group_consumer_migration_policy.lower() in DOWNGRADE_POLICIES and size <= settings.group_max_size
     if not allowed:
-        draft.effect(state.note, "stays a consumer group", group=group.group_id, members=size)
+        result.effect(state.note, "stays a consumer group", group=group.group_id, members=size)
     return allowed
 
 
 def downgrade(
     state: GroupState,
     group: ConsumerGroup,
-    draft: Draft,
+    result: GroupResult,
     now_ms: int,
     *,
     leaving: Collection[Member] = (),
@@ -67,7 +69,7 @@ def downgrade(
     """
     replaced = group.static_member(joining.instance_id) if joining is not None else None
     names = {replaced.member_id: joining.member_id} if replaced is not None and joining is not None else {}
-    draft.records += group.tombstones_of(names.get(member_id, member_id) for member_id in group.members)
+    result.records += group.tombstones_of(names.get(member_id, member_id) for member_id in group.members)
     gone = {member.member_id for member in leaving} | names.keys()
     members = [member for member in group.members.values() if member.member_id not in gone]
     targets = {member.member_id: group.target(member.member_id) for member in members}
@@ -77,10 +79,10 @@ def downgrade(
     classic = _classic_group(group, members, targets, state.environment.topics, now_ms)
     if reason is not None:
         classic.leader = None
-    draft.records.append(as_is(classic))
-    draft.effect(state.note, "became a classic group", group=group.group_id, generation=classic.generation)
+    result.records.append(as_is(classic))
+    result.effect(state.note, "became a classic group", group=group.group_id, generation=classic.generation)
     strategies = {member.member_id: member.strategies for member in classic.members.values()}
-    draft.effect(_take_over, state, group.group_id, strategies, reason, now_ms)
+    result.effect(_take_over, state, group.group_id, strategies, reason, now_ms)
 
 
 def _classic_group(

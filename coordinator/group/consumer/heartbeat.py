@@ -5,25 +5,24 @@ Source: GroupMetadataManager.consumerGroupHeartbeat and consumerGroupLeave (KIP-
 
 from __future__ import annotations
 
-from coordinator.engine.result import Ticket
+from coordinator.engine.result import Result, Ticket
 from coordinator.group.assignors.builtin import configured
 from coordinator.group.consumer import records
 from coordinator.group.consumer.fencing import fence, keep_session
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.group_update import GroupUpdate
 from coordinator.group.consumer.member import (
-    LEAVING_FOR_A_WHILE,
     NO_PARTITIONS,
     Member,
     Owned,
     without_epochs,
 )
-from coordinator.group.consumer.membership import check_epoch, check_instance, dynamic_member, static_member
+from coordinator.group.consumer.membership import check_epoch, dynamic_member, static_member
 from coordinator.group.consumer.reconciliation import Claimed
 from coordinator.group.consumer.requests import check
 from coordinator.group.consumer.upgrade import find_or_make
-from coordinator.group.draft import Draft
-from coordinator.group.modern.group import JOINING, LEAVING
+from coordinator.group.modern.group import JOINING, LEAVING, LEAVING_FOR_A_WHILE
+from coordinator.group.modern.static_members import check_instance
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 from protocol.messages.consumer_group_heartbeat import (
@@ -46,24 +45,24 @@ def heartbeat(
     GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID,
     INVALID_REGULAR_EXPRESSION."""
     check(request, client.version, configured(state.settings.group_consumer_assignors))
-    draft = Draft()
+    result: GroupResult = Result()
     if request.member_epoch in (LEAVING, LEAVING_FOR_A_WHILE):
-        draft.answer(ticket, _leave(state, request, draft, now_ms))
+        result.answer(ticket, _leave(state, request, result, now_ms))
     else:
-        draft.answer(ticket, _stay(state, request, client, draft, now_ms))
-    return draft.result()
+        result.answer(ticket, _stay(state, request, client, result, now_ms))
+    return result
 
 
 def _stay(
-    state: GroupState, request: ConsumerGroupHeartbeatRequest, client: Client, draft: Draft, now_ms: int
+    state: GroupState, request: ConsumerGroupHeartbeatRequest, client: Client, result: GroupResult, now_ms: int
 ) -> ConsumerGroupHeartbeatResponse:
     joining = request.member_epoch == JOINING
-    group = find_or_make(state, request.group_id, draft, joining=joining, now_ms=now_ms)
+    group = find_or_make(state, request.group_id, result, joining=joining, now_ms=now_ms)
     group.check_room(request.member_id, state.settings.group_consumer_max_size)
     claimed = _claimed(request)
-    before = _member(state, group, request, claimed, draft)
-    after = GroupUpdate(state, group, client, draft, now_ms).settle(before, _changed(before, request, client), claimed)
-    draft.effect(keep_session, state, group.group_id, after, now_ms)
+    before = _member(state, group, request, claimed, result)
+    after = GroupUpdate(state, group, client, result, now_ms).settle(before, _changed(before, request, client), claimed)
+    result.effect(keep_session, state, group.group_id, after, now_ms)
     is_full = (
         request.rebalance_timeout_ms != -1
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
@@ -86,7 +85,11 @@ def _claimed(request: ConsumerGroupHeartbeatRequest) -> Claimed:
 
 
 def _member(
-    state: GroupState, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, claimed: Claimed, draft: Draft
+    state: GroupState,
+    group: ConsumerGroup,
+    request: ConsumerGroupHeartbeatRequest,
+    claimed: Claimed,
+    result: GroupResult,
 ) -> Member:
     """Returns the member before this heartbeat."""
     joining = request.member_epoch == JOINING
@@ -94,7 +97,7 @@ def _member(
     if request.instance_id is None:
         member = dynamic_member(group, member_id, joining=joining)
     else:
-        member = static_member(group, member_id, request.instance_id, draft, joining=joining, classic=False)
+        member = static_member(group, member_id, request.instance_id, result, joining=joining, classic=False)
     check_epoch(group, member, request.member_epoch, claimed)
     return member
 
@@ -126,7 +129,7 @@ def _assignment(assigned: Owned) -> Assignment:
 
 
 def _leave(
-    state: GroupState, request: ConsumerGroupHeartbeatRequest, draft: Draft, now_ms: int
+    state: GroupState, request: ConsumerGroupHeartbeatRequest, result: GroupResult, now_ms: int
 ) -> ConsumerGroupHeartbeatResponse:
     group = state.group_of(request.group_id, ConsumerGroup)
     if request.instance_id is None:
@@ -134,9 +137,9 @@ def _leave(
     else:
         member = check_instance(group.static_member(request.instance_id), request.member_id, request.instance_id)
     if request.instance_id is not None and request.member_epoch == LEAVING_FOR_A_WHILE:
-        draft.records.append(records.COMMON.current(group.group_id, _away(member)))
+        result.records.append(records.COMMON.current(group.group_id, _away(member)))
     else:
-        fence(state, group, [member], draft, now_ms)
+        fence(state, group, [member], result, now_ms)
     return ConsumerGroupHeartbeatResponse(
         error_code=0, member_id=request.member_id, member_epoch=request.member_epoch, heartbeat_interval_ms=0
     )

@@ -11,17 +11,15 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
-from coordinator.engine.result import Ticket
+from coordinator.engine.result import Result, Ticket
 from coordinator.group import regex
 from coordinator.group.consumer import records
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member
-from coordinator.group.draft import Draft
 from coordinator.group.modern.group import Checked, note_check
 from coordinator.group.records import GroupResult
 from coordinator.group.regex import UNRESOLVED, Resolved
 from coordinator.group.state import Client, GroupState, MatchRequest
-from coordinator.group.timers import NOTHING
 
 MIN_REFRESH_INTERVAL_MS: Final = 10_000
 """Minimum interval of matching, because topics may change faster than patterns can be matched against all of them."""
@@ -44,7 +42,13 @@ def matching_key(group_id: str) -> tuple[str, str]:
 
 
 def change_pattern(
-    state: GroupState, group: ConsumerGroup, before: Member, after: Member, client: Client, draft: Draft, now_ms: int
+    state: GroupState,
+    group: ConsumerGroup,
+    before: Member,
+    after: Member,
+    client: Client,
+    result: GroupResult,
+    now_ms: int,
 ) -> PatternChange:
     """Updates a member's pattern, and requests a match of the group's patterns if it is due. Raises
     INVALID_REGULAR_EXPRESSION."""
@@ -54,14 +58,14 @@ def change_pattern(
     if before.regex != after.regex:
         change = PatternChange.CHANGED
         if before.regex and patterns[before.regex] == 1:
-            draft.records.append(records.regex_gone(group.group_id, before.regex))
+            result.records.append(records.regex_gone(group.group_id, before.regex))
         unknown = after.regex is not None and after.regex not in patterns
         if after.regex is not None and unknown:
             regex.check(after.regex)
         if not after.regex or after.regex in group.resolved:
             change = PatternChange.CHANGED_AND_RESOLVED
     if unknown or patterns:
-        _match_if_due(state, group, before, after, unknown, client, draft, now_ms)
+        _match_if_due(state, group, before, after, unknown, client, result, now_ms)
     return change
 
 
@@ -72,7 +76,7 @@ def _match_if_due(
     after: Member,
     unknown: bool,
     client: Client,
-    draft: Draft,
+    result: GroupResult,
     now_ms: int,
 ) -> None:
     key = matching_key(group.group_id)
@@ -90,9 +94,9 @@ def _match_if_due(
         or now_ms > last.timestamp_ms + state.settings.group_consumer_regex_refresh_interval_ms
     )
     if due and patterns:
-        draft.effect(state.timers.set, key, now_ms + MATCHING_TIMEOUT_MS, lambda _now_ms: NOTHING)
+        result.effect(state.timers.set, key, now_ms + MATCHING_TIMEOUT_MS, lambda _now_ms: Result())
         request = MatchRequest(group.group_id, after.member_id, patterns, client)
-        draft.effect(state.environment.match_topics, request)
+        result.effect(state.environment.match_topics, request)
 
 
 class Matched(NamedTuple):
@@ -103,41 +107,41 @@ class Matched(NamedTuple):
 
 
 def patterns_matched(
-    state: GroupState, result: Matched, client: Client, ticket: Ticket[None], now_ms: int
+    state: GroupState, matched: Matched, client: Client, ticket: Ticket[None], now_ms: int
 ) -> GroupResult:
     """Writes the topics of the patterns that members still subscribe with; changed topics bring a new epoch of the
     group."""
-    draft = Draft()
-    draft.answer(ticket, None)
-    draft.effect(state.timers.cancel, matching_key(result.group_id))
-    group = state.groups.get(result.group_id)
+    result: GroupResult = Result()
+    result.answer(ticket, None)
+    result.effect(state.timers.cancel, matching_key(matched.group_id))
+    group = state.groups.get(matched.group_id)
     if not isinstance(group, ConsumerGroup):
-        return draft.result()
+        return result
     subscriptions = group.subscriptions.copy()
     bump = False
-    for pattern, resolved in result.resolved.items():
+    for pattern, resolved in matched.resolved.items():
         if pattern not in group.subscriptions.patterns:
             continue
         before = group.resolved.get(pattern, UNRESOLVED)
         if before.topics != resolved.topics:
             bump = True
             subscriptions.resolve(before.topics, resolved.topics)
-        draft.records.append(records.regex(group.group_id, pattern, resolved))
+        result.records.append(records.regex(group.group_id, pattern, resolved))
     metadata_hash = state.watch.group_hash(subscriptions.topics)
-    if bump or metadata_hash != group.metadata_hash or _leaves_partitions_idle(state, group, result):
+    if bump or metadata_hash != group.metadata_hash or _leaves_partitions_idle(state, group, matched):
         epoch = group.epoch + 1
-        draft.records.append(records.COMMON.epoch(group.group_id, epoch, metadata_hash))
-        draft.effect(note_check, state, group.group_id, Checked(state.watch.changes, epoch))
-    return draft.result()
+        result.records.append(records.COMMON.epoch(group.group_id, epoch, metadata_hash))
+        result.effect(note_check, state, group.group_id, Checked(state.watch.changes, epoch))
+    return result
 
 
-def _leaves_partitions_idle(state: GroupState, group: ConsumerGroup, result: Matched) -> bool:
+def _leaves_partitions_idle(state: GroupState, group: ConsumerGroup, matched: Matched) -> bool:
     """True if a member's new pattern doesn't match topics of its target. The member gave them up when it changed its
     pattern, and no member gets them before the next epoch. The change may cause no epoch: the new pattern may match
     nothing, while other members name these topics. (Apache Kafka 4.3 leaves such partitions idle.)"""
     topics = state.environment.topics
     for member in group.members.values():
-        resolved = result.resolved.get(member.regex or "")
+        resolved = matched.resolved.get(member.regex or "")
         if resolved is not None and member.regex not in group.resolved:
             named = (topics.topic_by_id(topic_id) for topic_id in group.target(member.member_id))
             subscribed = member.topic_names | resolved.topics

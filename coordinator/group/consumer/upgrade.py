@@ -17,7 +17,7 @@ from coordinator.group.consumer.embedded import assignment_of, subscription_of
 from coordinator.group.consumer.fencing import keep_session
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member, at_epoch
-from coordinator.group.draft import Draft
+from coordinator.group.records import GroupResult
 from coordinator.group.state import GroupState
 from protocol.coordinator_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -26,7 +26,7 @@ from protocol.messages.sync_group import SyncGroupResponse
 UPGRADE_POLICIES: Final = frozenset({"upgrade", "bidirectional"})
 
 
-def find_or_make(state: GroupState, group_id: str, draft: Draft, *, joining: bool, now_ms: int) -> ConsumerGroup:
+def find_or_make(state: GroupState, group_id: str, result: GroupResult, *, joining: bool, now_ms: int) -> ConsumerGroup:
     """Returns the consumer group of a request. If the member joins, a missing group is created and a classic group
     converted; the returned group isn't in the table until the records are applied. Raises GROUP_ID_NOT_FOUND."""
     group = state.groups.get(group_id)
@@ -39,34 +39,34 @@ def find_or_make(state: GroupState, group_id: str, draft: Draft, *, joining: boo
     if not joining or not isinstance(group, ClassicGroup):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
     if group.is_empty:
-        draft.records += group.tombstones()
+        result.records += group.tombstones()
         return ConsumerGroup(group_id)
-    return _upgrade(state, group, draft, now_ms)
+    return _upgrade(state, group, result, now_ms)
 
 
-def _answer_waiting(classic: ClassicGroup, draft: Draft) -> None:
+def _answer_waiting(classic: ClassicGroup, result: GroupResult) -> None:
     """Answers requests that wait in a rebalance of the converted group, which ends with the group: their members must
     join again."""
     code = ErrorCode.REBALANCE_IN_PROGRESS
     for member in classic.members.values():
         if member.join_ticket is not None:
-            draft.answer(member.join_ticket, join_refused(member.member_id, code))
+            result.answer(member.join_ticket, join_refused(member.member_id, code))
         if member.sync_ticket is not None:
-            draft.answer(member.sync_ticket, SyncGroupResponse(error_code=code, assignment=b""))
+            result.answer(member.sync_ticket, SyncGroupResponse(error_code=code, assignment=b""))
 
 
-def _upgrade(state: GroupState, classic: ClassicGroup, draft: Draft, now_ms: int) -> ConsumerGroup:
+def _upgrade(state: GroupState, classic: ClassicGroup, result: GroupResult, now_ms: int) -> ConsumerGroup:
     _check_allowed(state, classic)
-    draft.records += classic.tombstones()
+    result.records += classic.tombstones()
     try:
         group = _consumer_group(state, classic)
     except ProtocolError as error:
         raise _not_upgraded(state, classic, "because the embedded consumer protocol is malformed", str(error)) from None
-    _write(group, draft)
-    _answer_waiting(classic, draft)
+    _write(group, result)
+    _answer_waiting(classic, result)
     for member in group.members.values():
-        draft.effect(keep_session, state, group.group_id, member, now_ms)
-    draft.effect(state.note, "became a consumer group", group=group.group_id, epoch=group.epoch)
+        result.effect(keep_session, state, group.group_id, member, now_ms)
+    result.effect(state.note, "became a consumer group", group=group.group_id, epoch=group.epoch)
     return group
 
 
@@ -126,9 +126,9 @@ def _member(member: ClassicMember, classic: ClassicGroup) -> Member:
     )
 
 
-def _write(group: ConsumerGroup, draft: Draft) -> None:
+def _write(group: ConsumerGroup, result: GroupResult) -> None:
     members = group.members.values()
-    draft.records += [
+    result.records += [
         *(records.COMMON.member(group.group_id, member) for member in members),
         records.COMMON.epoch(group.group_id, group.epoch, group.metadata_hash),
         *(

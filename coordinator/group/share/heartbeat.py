@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coordinator.engine.result import Ticket
+from coordinator.engine.result import Result, Ticket
 from coordinator.group.assignment import Assignment
-from coordinator.group.draft import Draft
 from coordinator.group.modern.group import JOINING, LEAVING
 from coordinator.group.modern.requests import not_empty, require
 from coordinator.group.records import GroupResult
@@ -39,12 +38,12 @@ def heartbeat(
     """Answers a heartbeat. Raises KafkaError: INVALID_REQUEST, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED,
     UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH."""
     check(request)
-    draft = Draft()
+    result: GroupResult = Result()
     if request.member_epoch == LEAVING:
-        draft.answer(ticket, _leave(state, request, draft, now_ms))
+        result.answer(ticket, _leave(state, request, result, now_ms))
     else:
-        draft.answer(ticket, _stay(state, request, client, draft, now_ms))
-    return draft.result()
+        result.answer(ticket, _stay(state, request, client, result, now_ms))
+    return result
 
 
 def check(request: ShareGroupHeartbeatRequest) -> None:
@@ -58,9 +57,9 @@ def check(request: ShareGroupHeartbeatRequest) -> None:
         require(request.member_epoch >= LEAVING, "MemberEpoch is invalid.")
 
 
-def _leave(state: GroupState, request: ShareGroupHeartbeatRequest, draft: Draft, now_ms: int) -> HeartbeatResult:
+def _leave(state: GroupState, request: ShareGroupHeartbeatRequest, result: GroupResult, now_ms: int) -> HeartbeatResult:
     group = state.group_of(request.group_id, ShareGroup)
-    fence(state, group, group.member(request.member_id), draft, now_ms)
+    fence(state, group, group.member(request.member_id), result, now_ms)
     return HeartbeatResult(
         ShareGroupHeartbeatResponse(
             error_code=0, member_id=request.member_id, member_epoch=request.member_epoch, heartbeat_interval_ms=0
@@ -69,7 +68,7 @@ def _leave(state: GroupState, request: ShareGroupHeartbeatRequest, draft: Draft,
 
 
 def _stay(
-    state: GroupState, request: ShareGroupHeartbeatRequest, client: Client, draft: Draft, now_ms: int
+    state: GroupState, request: ShareGroupHeartbeatRequest, client: Client, result: GroupResult, now_ms: int
 ) -> HeartbeatResult:
     joining = request.member_epoch == JOINING
     group = _group(state, request.group_id, joining=joining)
@@ -85,8 +84,8 @@ def _stay(
         client_id=client.client_id,
         client_host=client.host,
     )
-    epoch, moved = ShareUpdate(state, group, draft, now_ms).settle(before, after)
-    draft.effect(keep_session, state, group.group_id, moved.member_id, now_ms)
+    epoch, moved = ShareUpdate(state, group, result, now_ms).settle(before, after)
+    result.effect(keep_session, state, group.group_id, moved.member_id, now_ms)
     config = state.environment.group_config(group.group_id)
     tells = joining or names is not None or moved.assigned != before.assigned
     response = ShareGroupHeartbeatResponse(
@@ -98,7 +97,7 @@ def _stay(
     )
     topics = missing(state, group, group.subscriptions_with(before, after), now_ms)
     due_ms = None if moved.member_epoch == epoch else group.assigned_at_ms + config.share_assignment_interval_ms
-    return HeartbeatResult(response, initialize(state, group, epoch, topics, draft, now_ms), due_ms)
+    return HeartbeatResult(response, initialize(state, group, epoch, topics, result, now_ms), due_ms)
 
 
 def _group(state: GroupState, group_id: str, *, joining: bool) -> ShareGroup:

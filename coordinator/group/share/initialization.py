@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from coordinator.engine.result import Reply, Result, Ticket
-from coordinator.group.draft import Draft
 from coordinator.group.records import AnyRecord, GroupResult
 from coordinator.group.share import records
 from coordinator.group.share.group import ShareGroup
@@ -54,13 +53,18 @@ def missing(state: GroupState, group: ShareGroup, topic_names: Iterable[str], no
 
 
 def initialize(
-    state: GroupState, group: ShareGroup, group_epoch: int, topics: Mapping[Uuid, InitTopic], draft: Draft, now_ms: int
+    state: GroupState,
+    group: ShareGroup,
+    group_epoch: int,
+    topics: Mapping[Uuid, InitTopic],
+    result: GroupResult,
+    now_ms: int,
 ) -> Initialize | None:
     """Records that state is being initialized, and returns the request for it."""
     if not topics:
         return None
-    draft.effect(state.note_state_asked, group.group_id, topics, now_ms)
-    draft.records.append(records.state_topics(group.group_id, group.topics.with_initializing(topics)))
+    result.effect(state.note_state_asked, group.group_id, topics, now_ms)
+    result.records.append(records.state_topics(group.group_id, group.topics.with_initializing(topics)))
     offsets = {
         topic_id: dict.fromkeys(sorted(topic.partitions), FROM_RESET_STRATEGY) for topic_id, topic in topics.items()
     }
@@ -77,14 +81,14 @@ def _named(state: GroupState, offsets: Offsets) -> dict[Uuid, InitTopic]:
 
 def initialized(state: GroupState, made: Initialize, client: None, ticket: Ticket[None], now_ms: int) -> GroupResult:
     """Records that the state is initialized: its partitions may be assigned."""
-    draft = Draft()
-    draft.effect(state.forget_state_asked, made.group_id, made.offsets)
-    draft.answer(ticket, None)
+    result: GroupResult = Result()
+    result.effect(state.forget_state_asked, made.group_id, made.offsets)
+    result.answer(ticket, None)
     group = state.groups.get(made.group_id)
     if isinstance(group, ShareGroup):
         topics = group.topics.with_initialized(_named(state, made.offsets))
-        draft.records.append(records.state_topics(group.group_id, topics))
-    return draft.result()
+        result.records.append(records.state_topics(group.group_id, topics))
+    return result
 
 
 def uninitialized(

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from coordinator.engine.result import Reply, Result, Ticket
-from coordinator.group.draft import Draft
 from coordinator.group.records import GroupResult
 from coordinator.group.share import records
 from coordinator.group.share.group import ShareGroup
@@ -58,12 +57,12 @@ def alter(state: GroupState, group_id: str, requested: Wanted, ticket: Ticket[Al
         if topic is not None:
             offsets[topic.topic_id] = {partition: start for partition, start in starts.items() if partition in there}
             topics[topic.topic_id] = InitTopic(name, frozenset(offsets[topic.topic_id]))
-    draft = Draft()
+    result: GroupResult = Result()
     if topics:
-        draft.effect(state.note_state_asked, group_id, topics, now_ms)
-        draft.records.append(records.state_topics(group_id, group.topics.with_initializing(topics)))
-    draft.answer(ticket, Altered(Initialize(group_id, group.epoch, offsets), errors))
-    return draft.result()
+        result.effect(state.note_state_asked, group_id, topics, now_ms)
+        result.records.append(records.state_topics(group_id, group.topics.with_initializing(topics)))
+    result.answer(ticket, Altered(Initialize(group_id, group.epoch, offsets), errors))
+    return result
 
 
 def begin_delete(
@@ -89,11 +88,11 @@ def begin_delete(
             errors[name] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
             continue
         names[topic.topic_id] = name
-    draft = Draft()
+    result: GroupResult = Result()
     if names:
-        draft.records.append(records.state_topics(group_id, group.topics.with_deleting(names)))
-    draft.answer(ticket, Deletion(partitions, names, errors))
-    return draft.result()
+        result.records.append(records.state_topics(group_id, group.topics.with_deleting(names)))
+    result.answer(ticket, Deletion(partitions, names, errors))
+    return result
 
 
 def begin_delete_all(

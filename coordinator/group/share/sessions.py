@@ -7,22 +7,29 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator.group.draft import Draft
+from coordinator.group.assignment import Assignment
 from coordinator.group.modern.deadlines import MemberDeadlines
 from coordinator.group.modern.group import ModernGroup
 from coordinator.group.modern.timers import MemberDeadline
+from coordinator.group.records import GroupResult
 from coordinator.group.share import records
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.member import ShareMember
 from coordinator.group.state import GroupState
 
 
-def fence(state: GroupState, group: ModernGroup[ShareMember], member: ShareMember, draft: Draft, now_ms: int) -> None:
+def fence(
+    state: GroupState,
+    group: ModernGroup[ShareMember, Assignment],
+    member: ShareMember,
+    result: GroupResult,
+    now_ms: int,
+) -> None:
     """Writes the member's tombstones and the group's next epoch; its session ends when the records are applied."""
     assert isinstance(group, ShareGroup)
-    draft.records += records.COMMON.all_of_member_gone(group.group_id, member.member_id)
+    result.records += records.COMMON.all_of_member_gone(group.group_id, member.member_id)
     metadata_hash = state.watch.group_hash(group.subscriptions_with(member, None))
-    draft.records.append(records.COMMON.epoch(group.group_id, group.epoch + 1, metadata_hash))
+    result.records.append(records.COMMON.epoch(group.group_id, group.epoch + 1, metadata_hash))
 
 
 DEADLINES: Final = MemberDeadlines(ShareGroup, fence)

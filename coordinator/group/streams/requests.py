@@ -5,13 +5,10 @@ Source: GroupCoordinatorService.throwIfStreamsGroupHeartbeatRequestIsInvalid (KI
 
 from __future__ import annotations
 
-from coordinator.group.modern.group import JOINING
+from coordinator.group.modern.group import JOINING, LEAVING_FOR_A_WHILE
 from coordinator.group.modern.requests import not_empty, require
 from coordinator.group.streams.topology import invalid
 from protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds, Topology
-
-LEAVING_FOR_A_WHILE = -2
-"""The epoch in the heartbeat of a static member that leaves and will return."""
 
 
 def check(request: StreamsGroupHeartbeatRequest) -> None:
@@ -51,7 +48,7 @@ def _check_joining(request: StreamsGroupHeartbeatRequest) -> None:
         ("WarmupTasks", request.warmup_tasks),
     )
     for name, ids in owned:
-        require(not ids, f"{name} must be empty when (re-)joining.")
+        require(ids == [], f"{name} must be empty when (re-)joining.")
     require(request.topology is not None, "Topology must be non-null when (re-)joining.")
     if request.topology is not None:
         _check_changelogs(request.topology)

@@ -99,7 +99,7 @@ def test_a_timer_that_fails_comes_again_later_and_later() -> None:
         with pytest.raises(Fault) as caught:
             timers.expire(now_ms)
         timers.failed(caught.value, now_ms)
-        assert timers.expire(now_ms).records == ()
+        assert not timers.expire(now_ms).records
         due_ms = timers.next_deadline_ms()
         assert due_ms is not None
         waits.append(due_ms - now_ms)
@@ -113,12 +113,12 @@ def test_a_timer_whose_records_cannot_be_written_comes_again_after_a_while() -> 
     for now_ms in (10, 10 + EXPIRY_RETRY_MS, 10 + 2 * EXPIRY_RETRY_MS):
         assert timers.expire(now_ms).records
         timers.failed(KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS), now_ms)
-        assert timers.expire(now_ms).records == ()
+        assert not timers.expire(now_ms).records
     assert timers.next_deadline_ms() == 10 + 3 * EXPIRY_RETRY_MS
     ran = timers.expire(10 + 3 * EXPIRY_RETRY_MS)
     assert ran.records
     ran.effects[0]()
-    assert timers.expire(10 + 9 * EXPIRY_RETRY_MS).records == ()
+    assert not timers.expire(10 + 9 * EXPIRY_RETRY_MS).records
 
 
 def test_a_timer_that_sets_itself_for_now_does_not_hold_the_clock() -> None:
