@@ -91,7 +91,7 @@ def _stay(
     _note_reports(update, request, configured)
     after = update.move(after, update.assign_to(after, epoch, configured), claimed)
     result.effect(keep_session, state, group.group_id, after.member_id, now_ms)
-    response = _response(update, request, before, after)
+    response = _response(update, request, before, after, claimed)
     _tell_endpoints(update, request, before, after, configured, response)
     response.status = [status.written() for status in _statuses(update, request, after, configured, client.version)]
     return HeartbeatResult(response, configured.missing)
@@ -178,7 +178,11 @@ def _note_reports(update: StreamsUpdate, request: StreamsGroupHeartbeatRequest, 
 
 
 def _response(
-    update: StreamsUpdate, request: StreamsGroupHeartbeatRequest, before: StreamsMember, after: StreamsMember
+    update: StreamsUpdate,
+    request: StreamsGroupHeartbeatRequest,
+    before: StreamsMember,
+    after: StreamsMember,
+    claimed: Claimed,
 ) -> StreamsGroupHeartbeatResponse:
     config = update.config
     response = StreamsGroupHeartbeatResponse(
@@ -191,8 +195,9 @@ def _response(
         status=[],
         endpoint_information_epoch=0,
     )
-    if request.member_epoch == JOINING or after.assigned != before.assigned:
-        tasks = after.assigned.assignment
+    tasks = after.assigned.assignment
+    missed_answer = claimed is not None and claimed != tasks
+    if request.member_epoch == JOINING or after.assigned != before.assigned or missed_answer:
         response.active_tasks = tasks.active.ids(TaskIds)
         response.standby_tasks = tasks.standby.ids(TaskIds)
         response.warmup_tasks = tasks.warmup.ids(TaskIds)

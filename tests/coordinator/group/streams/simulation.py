@@ -213,6 +213,8 @@ class Simulation:
                 self.groups.create_topic(name, self.dice.randint(1, 4))
         for name in INTERNAL_TOPICS:
             self.drop(name)
+        for thread in self.threads:
+            thread.stalled_until_ms = 0
         for _ in range(120):
             self.step(None)
             self.create_wanted()

@@ -183,7 +183,8 @@ def test_a_record_with_any_indexes_is_read() -> None:
 
 def request(epoch: int, **fields: Any) -> StreamsGroupHeartbeatRequest:
     """Returns a heartbeat; with epoch 0 it joins."""
-    joining: dict[str, Any] = {"rebalance_timeout_ms": 1000, "topology": SENT} if epoch == 0 else {}
+    owned: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+    joining: dict[str, Any] = {"rebalance_timeout_ms": 1000, "topology": SENT, **owned} if epoch == 0 else {}
     values: dict[str, Any] = {"group_id": "g", "member_id": "m", "endpoint_information_epoch": 0} | joining | fields
     return StreamsGroupHeartbeatRequest(member_epoch=epoch, **values)
 
@@ -197,7 +198,6 @@ FIXED_CHANGELOG = messages.Topology(epoch=0, subtopologies=[subtopology("a", sta
     "heartbeat",
     [
         request(0),
-        request(0, active_tasks=[], standby_tasks=[], warmup_tasks=[]),
         request(0, instance_id="i", rack_id="r"),
         request(5),
         request(5, active_tasks=ONE_TASK, standby_tasks=[], warmup_tasks=[]),
@@ -219,6 +219,7 @@ def test_a_heartbeat_is_valid(heartbeat: StreamsGroupHeartbeatRequest) -> None:
         (request(5, rack_id=""), "RackId can't be empty."),
         (request(0, rebalance_timeout_ms=-1), "RebalanceTimeoutMs must be provided in first request."),
         (request(0, active_tasks=ONE_TASK), "ActiveTasks must be empty when (re-)joining."),
+        (request(0, active_tasks=None), "ActiveTasks must be empty when (re-)joining."),
         (request(0, standby_tasks=ONE_TASK), "StandbyTasks must be empty when (re-)joining."),
         (request(0, warmup_tasks=ONE_TASK), "WarmupTasks must be empty when (re-)joining."),
         (request(0, topology=None), "Topology must be non-null when (re-)joining."),
