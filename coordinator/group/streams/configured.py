@@ -82,7 +82,7 @@ def configure(topology: Topology, topics: Counts) -> ConfiguredTopology:
     topology.check()
     try:
         _check_sources(topology, topics)
-        counts = decide(topology.subtopologies, topics)
+        counts = decide(topology.ordered(), topics)
         subtopologies = {
             subtopology_id: _configured(subtopology, counts)
             for subtopology_id, subtopology in sorted(topology.subtopologies.items())

@@ -30,16 +30,15 @@ class PartitionCounts:
         return self._existing[name] if name in self._existing else self.decided[name]
 
 
-def decide(subtopologies: Mapping[str, Subtopology], existing: Counts) -> PartitionCounts:
+def decide(subtopologies: Sequence[Subtopology], existing: Counts) -> PartitionCounts:
     """Returns the counts of all topics; all source topics exist. Raises MisconfiguredError, STREAMS_INVALID_TOPOLOGY.
 
-    The result can depend on the order of the subtopologies, so they are in the order of Kafka's HashMap: a group that
-    moves between the brokers keeps its counts."""
-    ordered = [subtopologies[subtopology_id] for subtopology_id in hash_map_order(subtopologies)]
+    The result can depend on the order of the subtopologies. In Kafka's order, a group that moves between the brokers
+    keeps its counts."""
     counts = PartitionCounts(existing)
-    counts.decided |= repartition_counts(ordered, existing)
-    enforce_copartitioning(ordered, counts)
-    for subtopology in ordered:
+    counts.decided |= repartition_counts(subtopologies, existing)
+    enforce_copartitioning(subtopologies, counts)
+    for subtopology in subtopologies:
         task_count = tasks_of(subtopology, counts)
         counts.decided.update((topic.name, task_count) for topic in subtopology.changelogs)
     return counts

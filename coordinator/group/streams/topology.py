@@ -11,6 +11,7 @@ from typing import NamedTuple
 from protocol.coordinator_records import streams_group as records
 from protocol.coordinator_records.streams_group import StreamsGroupTopologyValue
 from protocol.errors import ErrorCode, KafkaError
+from protocol.java_hash import hash_map_order
 from protocol.messages import streams_group_describe as describe
 from protocol.messages import streams_group_heartbeat as heartbeat
 
@@ -98,12 +99,16 @@ class Topology(NamedTuple):
                 _check_indexes(subtopology, group.source_topics, len(subtopology.source_topics))
                 _check_indexes(subtopology, group.repartition_sources, len(subtopology.repartition_sources))
 
+    def ordered(self) -> list[Subtopology]:
+        """Returns the subtopologies in the order of Kafka's HashMap, on which partition counts and texts depend."""
+        return [self.subtopologies[subtopology_id] for subtopology_id in hash_map_order(self.subtopologies)]
+
     def required_topics(self) -> list[str]:
         """Returns the topics that its tasks read or restore state from, each once. The group's hash covers them."""
         return list(
             dict.fromkeys(
                 name
-                for subtopology in self.subtopologies.values()
+                for subtopology in self.ordered()
                 for names in (subtopology.inputs, (topic.name for topic in subtopology.changelogs))
                 for name in names
             )
