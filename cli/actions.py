@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Final, NamedTuple, Required, TypeAlias, TypedDict, Unpack
 
 from cli.parser import Parser
-from cli.table import Command
+from cli.table import Command, listing, second_words
 
 Options: TypeAlias = Callable[[Parser], None]
 """Adds the options of an action to its parser."""
@@ -75,7 +75,10 @@ class Actions:
     def _fill(self, parser: Parser, path: str, purpose: str, action: Action, details: Details) -> None:
         lines = "".join(f"  {example}\n" for example in details["examples"])
         more = details.get("more")
-        parser.description = _sentence(purpose) + (f"\n\n{more}" if more else "")
+        below = listing({f"{path} {word}": command for word, command in second_words(path).items()})
+        parser.description = "\n\n".join(
+            part for part in (_sentence(purpose), below and f"further commands:\n{below}", more) if part
+        )
         parser.epilog = f"examples:\n{lines}\nexit codes: {details.get('exit_codes') or self._program.exit_codes}"
         parser.set_defaults(action=action, yes=False, concurrent=details.get("concurrent", False))
         details.get("options", no_options)(parser)

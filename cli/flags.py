@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from cli.times import parse_duration
+from cli.durations import parse_duration
 
 
 class Flag(NamedTuple):
@@ -101,6 +101,7 @@ UNSET: Final = Flag(("--unset",), "a name whose value is removed", "NAME")
 INTERNAL: Final = Flag(("--internal",), "also the cluster's internal topics")
 TO_TOPIC: Final = Flag(("--to-topic",), "topic to write to", "TOPIC")
 PATTERN: Final = Flag(("--pattern",), "all topics whose whole name matches", "REGEX")
+TOPICS_HELP: Final = "a name, or a glob such as 'orders-*'"
 
 GROUP: Final = Flag(("-g", "--group"), "name of a group", "GROUP")
 USER: Final = Flag(("--user",), "name of a user", "USER")

@@ -9,7 +9,7 @@ from typing import Final
 from cli.actions import declare_command, program_of
 from cli.exits import DONE, FAILED, MISUSED, fail
 from cli.parser import did_you_mean
-from cli.table import COMMANDS, FAMILIES, Command, find, second_words
+from cli.table import COMMANDS, FAMILIES, Command, find, listing, second_words
 
 USAGE: Final = "usage: odradek COMMAND [OPTION…]\n"
 ABOUT: Final = "A broker with Kafka's protocol and Kafka's on-disk format, and commands for Kafka clusters.\n"
@@ -26,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     called = find(words)
     if called is None:
         return _without_command(words)
+    if (below := second_words(called.name)) and called.words and not called.words[0].startswith("-"):
+        return _unknown_second(called.name, called.words[0], below)
     try:
         options = declare_command(called.name, called.command).parser.parse_args(called.words)
         return program_of(called.command).run(options)
@@ -41,7 +43,7 @@ def _without_command(words: Sequence[str]) -> int:
         sys.stdout.write(f"odradek {_version()}\n")
         return DONE
     if words[:1] in (["-h"], ["--help"]):
-        sections = "".join(f"\n{title}:\n{_listing(commands)}" for title, commands in FAMILIES.items())
+        sections = "".join(f"\n{title}:\n{listing(commands)}\n" for title, commands in FAMILIES.items())
         sys.stdout.write(f"{USAGE}\n{ABOUT}{sections}\n{MORE}")
         return DONE
     if not words:
@@ -51,17 +53,17 @@ def _without_command(words: Sequence[str]) -> int:
         return fail(MISUSED, f"unknown command {words[0]}{did_you_mean(words[0], known)} (see `odradek --help`)")
     rest = words[1:]
     if rest[:1] in (["-h"], ["--help"]):
-        sys.stdout.write(f"usage: odradek {words[0]} COMMAND [OPTION…]\n\ncommands:\n{_listing(below)}")
+        sys.stdout.write(f"usage: odradek {words[0]} COMMAND [OPTION…]\n\ncommands:\n{listing(below)}\n")
         return DONE
     if not rest:
         return fail(MISUSED, f"COMMAND is missing after {words[0]}: {', '.join(below)}")
-    advice = did_you_mean(rest[0], below) or f"; expected {', '.join(below)}"
-    return fail(MISUSED, f"unknown command {words[0]} {rest[0]}{advice}")
+    return _unknown_second(words[0], rest[0], below)
 
 
-def _listing(commands: Mapping[str, Command]) -> str:
-    width = max(map(len, commands))
-    return "".join(f"  {name:<{width}}  {command.purpose}\n" for name, command in commands.items())
+def _unknown_second(first: str, second: str, below: Mapping[str, Command]) -> int:
+    """Answers a line whose second word is none of the words after the first."""
+    advice = did_you_mean(second, below) or f"; expected {', '.join(below)}"
+    return fail(MISUSED, f"unknown command {first} {second}{advice} (see `odradek {first} --help`)")
 
 
 def _version() -> str:

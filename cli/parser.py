@@ -35,10 +35,12 @@ def _terminal_width() -> int:
 
 
 class Renamed(NamedTuple):
-    """The flag that replaces an old spelling, and the conversion of its value."""
+    """The flag that stands for another spelling, and the conversion of its value."""
 
     flag: str
     values: Callable[[str], Sequence[str]]
+    is_old: bool = True
+    """True if the spelling gets a warning, because the next version does not accept it."""
 
 
 def unchanged(value: str) -> Sequence[str]:
@@ -58,6 +60,10 @@ class Parser(argparse.ArgumentParser):
     def rename(self, old: str, flag: str, values: Callable[[str], Sequence[str]] = unchanged) -> None:
         """Accepts an old spelling of a flag, with a warning. Help and completion don't show it."""
         self._renamed[old] = Renamed(flag, values)
+
+    def alias(self, other: str, flag: str) -> None:
+        """Accepts the spelling of another tool for a flag. Help and completion don't show it."""
+        self._renamed[other] = Renamed(flag, unchanged, is_old=False)
 
     def parse_known_args(  # type: ignore[override]  # the overloads of its base are about the namespace's class
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -86,8 +92,8 @@ class Parser(argparse.ArgumentParser):
                     self.error(self._describe_unknown(word))
                 yield word
                 continue
-            flag, values = self._renamed[name]
-            if name not in warned:
+            flag, values, is_old = self._renamed[name]
+            if is_old and name not in warned:
                 warn_of_old(name, flag)
                 warned.add(name)
             given = value if equals else next(rest, None) if self._takes_a_value(flag) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 NEEDS_SPARK: Final = (
@@ -41,6 +42,9 @@ PROGRAMS: Final[dict[str, Command]] = {
     "info": _program("programs.format.info", "print the owners of a node's log directories"),
     "random-uuid": _program("programs.format.random_id", "print an id for a new cluster or directory"),
     "log": _program("programs.log.commands", "print, verify or repair data directories"),
+    "profile": Command(
+        "commands.profiles", "list, show, create and select profiles of connection settings", "commands.profiles"
+    ),
     "completion": Command("cli.completion", "print a completion script for bash, zsh or fish", "cli.completion"),
 }
 """Commands that work on this machine."""
@@ -57,10 +61,14 @@ CLUSTER_COMMANDS: Final[dict[str, Command]] = {
     "top": _cluster("top", "show topics, groups and clients, continuously"),
     "acl": _cluster("acl", "list, add and delete access control entries"),
     "user": _cluster("user", "list users with SCRAM credentials, set and delete their passwords"),
+    "token": _cluster("token", "create, list, renew and expire delegation tokens"),
+    "feature": _cluster("feature", "list, upgrade and downgrade the features of a cluster"),
     "quota": _cluster("quota", "list and set quotas of users, clients and addresses"),
     "consumers": _cluster("consumers", "show groups in ZooKeeper, and migrate their offsets to Kafka"),
     "cluster describe": _cluster("cluster", "show a cluster's brokers, with the partitions that they lead and store"),
     "cluster quorum": _cluster("quorum", "show the controllers, their leader, and the lag of the others"),
+    "cluster balance": _cluster("balance", "spread replicas and leaders evenly over the brokers"),
+    "cluster decommission": _cluster("decommission", "move all replicas off a broker, and remove the broker"),
 }
 """Commands that connect to a cluster: Odradek's or any other with Kafka's protocol."""
 
@@ -100,6 +108,12 @@ def find(words: list[str]) -> Called | None:
         if name in COMMANDS:
             return Called(name, COMMANDS[name], words[length:])
     return None
+
+
+def listing(commands: Mapping[str, Command]) -> str:
+    """Returns a line for each command, with its purpose."""
+    width = max(map(len, commands), default=0)
+    return "\n".join(f"  {name:<{width}}  {command.purpose}" for name, command in commands.items())
 
 
 def second_words(word: str) -> dict[str, Command]:

@@ -1,25 +1,13 @@
-"""Times and durations: parses the user's input, and formats them for tables."""
+"""Times: parses the user's input, and formats them for tables."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+from cli.durations import parse_duration
+
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def parse_duration(text: str) -> int:
-    """Returns the milliseconds of a number with a unit, such as 90s, 1.5h or 500ms. Raises ValueError."""
-    digits = text.rstrip("mshdw")
-    unit = text[len(digits) :]
-    try:
-        number = float(digits)
-    except ValueError:
-        number = -1
-    if unit not in UNIT_MS or not 0 <= number < 1e12:
-        raise ValueError(f"{text!r} is not a duration such as 500ms, 90s, 15m, 1.5h, 7d")
-    return int(number * UNIT_MS[unit])
 
 
 def parse_time(text: str, now_ms: int) -> int:

@@ -171,7 +171,8 @@ class OutboundConnection:
         if self._in_flight and self._in_flight[0].due_ms <= now_ms:
             oldest = self._in_flight[0]
             reason = f"{oldest.name} is not answered within {oldest.timeout_ms} ms"
-            return outcomes + self.fail(PeerUnavailable(self.peer, reason, sent=True))
+            is_sent = self.state is ConnectionState.READY  # else only requests of the handshake were
+            return outcomes + self.fail(PeerUnavailable(self.peer, reason, sent=is_sent))
         self.alarm_ms = None
         for pending in (*self._in_flight, *self._queue):
             if not pending.abandoned:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from cli.exits import FAILED, MISUSED, UNREACHABLE
@@ -22,6 +23,9 @@ ADVICE: Final[dict[ErrorCode, str]] = {
 
 OTHER_PROTOCOL: Final = "security.protocol must match the listener: SSL or SASL_SSL if it uses TLS, else neither"
 
+NOT_KAFKA: Final = "another protocol than Kafka's"
+"""A part of the reason if a peer breaks the protocol."""
+
 HINTS: Final = (
     (
         "certificate is not valid for",
@@ -35,10 +39,20 @@ HINTS: Final = (
         "ssl.key.location",
     ),
     ("EOF occurred", OTHER_PROTOCOL),
-    ("the peer closed the connection", OTHER_PROTOCOL),
+    (
+        "no answer to .*: the (peer closed the connection|connection is lost)",
+        "a listener with SASL closes connections without credentials: set security.protocol to SASL_PLAINTEXT, or to "
+        "SASL_SSL if it uses TLS, with sasl.mechanism, sasl.username and sasl.password",
+    ),
+    ("the peer closed the connection|the connection is lost", OTHER_PROTOCOL),
+    (
+        "ApiVersions.* is not answered",
+        "the port is open, but silent: it isn't a Kafka broker's, or the broker hangs",
+    ),
+    (NOT_KAFKA, "the port isn't a Kafka broker's"),
     ("SSL", "no TLS version or cipher in common with the listener: see ssl.enabled.protocols, ssl.cipher.suites"),
 )
-"""Advice by a part of the connection error's text; the first entry that matches counts."""
+"""Advice by a pattern in the connection error's text; the first entry that matches counts."""
 
 
 class CommandError(Exception):
@@ -51,10 +65,16 @@ class CommandError(Exception):
 
 
 class BrokerUnreachable(CommandError):
-    """Connecting to a broker failed, or the connection was lost before the answer."""
+    """Connecting to a broker failed, or the connection was lost before the answer. `sent` is False if the broker can't
+    have received the request."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *, sent: bool = False) -> None:
         super().__init__(message, UNREACHABLE)
+        self.sent = sent
+
+
+class NoBrokerAnswered(BrokerUnreachable):
+    """No broker of the cluster can be reached, so that nothing can be answered."""
 
 
 class CoordinatorAway(CommandError):
@@ -63,7 +83,7 @@ class CoordinatorAway(CommandError):
 
 def hint(reason: str, otherwise: str) -> str:
     """Returns the advice for a connection error; `otherwise` if there is none."""
-    return next((help_text for part, help_text in HINTS if part in reason), otherwise)
+    return next((advice for pattern, advice in HINTS if re.search(pattern, reason)), otherwise)
 
 
 def misuse(message: str) -> CommandError:

@@ -1,4 +1,4 @@
-"""The files that commands read. No other module of the commands opens files."""
+"""The files that commands read and write. No other module of the commands opens files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import BinaryIO, Final
 
-from commands.errors import misuse
+from commands.errors import CommandError, misuse
 
 STANDARD_INPUT: Final = "-"
 PROFILES_VARIABLE: Final = "ODRADEK_PROFILES"
@@ -35,6 +35,18 @@ def open_binary(path: str, option: str) -> BinaryIO:
         return open(path, "rb")
     except OSError as error:
         raise misuse(f"{option} {path}: {error.strerror}") from None
+
+
+def write_private(path: str, text: str) -> None:
+    """Replaces a file that only the user may read, and creates its folder. Raises CommandError."""
+    temporary = f"{path}.new"
+    try:
+        os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}") from None
 
 
 def profiles_path(environ: Mapping[str, str]) -> str:

@@ -56,6 +56,8 @@ def add_common(parser: Parser) -> None:
     """Adds the options of every command."""
     common = parser.add_argument_group("options of every command")
     BOOTSTRAP.add(common)
+    for other in ("--bootstrap-server", "--brokers"):  # of Apache Kafka's tools, and of rpk
+        parser.alias(other, "--bootstrap")
     PROFILE.add(common)
     CONFIG.add(common, help="settings of a client.properties file")
     SET.add(common, repeatable=True, help="a setting of the connection, such as client.id=NAME")
@@ -82,8 +84,9 @@ def _run(where: Destination, options: Namespace) -> int:
 async def _act(links: Links, timeout_ms: int, options: Namespace) -> int:
     action: Action = options.action
     async with ClusterClient(links, timeout_ms) as cluster:
-        status = await action(Session(cluster, Output(options.output), options))
-    return DONE if status is None else status
+        output = Output(options.output)
+        status = await action(Session(cluster, output, options))
+    return status or (FAILED if output.has_errors else DONE)
 
 
 def _as_command_error(error: KafkaError | PeerError | ProtocolError) -> CommandError:

@@ -20,14 +20,19 @@ class Output:
     def __init__(self, layout: str | None) -> None:
         """`layout` is "table" or "json"; None chooses a table if the output is a terminal."""
         self.is_json = (layout or ("table" if sys.stdout.isatty() else "json")) == "json"
+        self.has_errors = False
+        """True if a printed row has an `error`; the command's exit code is FAILED then."""
 
     def rows(self, columns: Sequence[str], rows: Iterable[Row], *, title: str | None = None, empty: str = "") -> None:
-        """Prints rows. JSON has all fields of a row; a table has the columns, with `title` above it, and `empty` if
-        there are no rows."""
+        """Prints rows. JSON has all fields of a row; a table has the columns, and `error` if a row has an error, with
+        `title` above it, and `empty` if there are no rows."""
+        rows = self._seen(rows)
         if self.is_json:
             for row in rows:
                 self.line(as_json(row))
             return
+        if "result" not in columns and any(row.get("error") for row in rows):
+            columns = (*columns, "error")
         cells = [[cell(row.get(column)) for column in columns] for row in rows]
         if title:
             self.line(title)
@@ -41,12 +46,24 @@ class Output:
     def document(self, document: Row, tables: Iterable[tuple[str, Sequence[str], Iterable[Row]]]) -> None:
         """Prints one document: as a line of JSON, or as tables of its parts, each with a title."""
         if self.is_json:
+            for _, _, rows in tables:
+                self._seen(rows)
             self.line(as_json(document))
             return
         for number, (title, columns, rows) in enumerate(tables):
             if number:
                 self.line("")
             self.rows(columns, rows, title=title)
+
+    def _seen(self, rows: Iterable[Row]) -> Sequence[Row]:
+        listed = list(rows)
+        self.has_errors = self.has_errors or any(row.get("error") for row in listed)
+        return listed
+
+    def failed(self, error: str) -> None:
+        """Prints an error that belongs to no row to standard error."""
+        self.has_errors = True
+        self.note(f"odradek: {error}")
 
     def line(self, text: str) -> None:
         sys.stdout.write(f"{text}\n")
@@ -56,6 +73,11 @@ class Output:
         sys.stdout.flush()
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
+
+
+def error_of(error: str | None) -> Mapping[str, object]:
+    """Returns the field `error` of a row; nothing if there is none."""
+    return {"error": error} if error else {}
 
 
 def as_json(row: Row) -> str:

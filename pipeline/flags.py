@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Final, NamedTuple
 
 from cli.actions import Actions, Options
+from cli.durations import UNIT_MS
 from cli.flags import (
     BOOTSTRAP,
     FROM,
@@ -27,7 +28,6 @@ from cli.flags import (
     number,
 )
 from cli.parser import Parser, warn_of_old
-from cli.times import UNIT_MS
 from pipeline.formats import Format
 
 SETTINGS: Final = """\

@@ -1,15 +1,16 @@
-"""The clocks of tests. The time of a `ManualClock` changes only when a test advances it. `RunningClock` is for whole
-brokers, whose threads and timers need time that passes. A simulation uses the time of its event loop
+"""The clock of all tests: the time of a `ManualClock` changes only when a test advances it, unless it has a time that
+passes. Whole brokers have the machine's (`running_clock`), simulations the time of their event loop
 (`tests/simulation/virtual_time.py`)."""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+import time
 from collections.abc import Callable
 from itertools import count
 
-from broker.clock import SystemClock, Timer
+from broker.clock import Timer
 
 NS_PER_MS = 1_000_000
 START_MS = 1_700_000_000_000
@@ -35,31 +36,50 @@ class ManualClock:
     """A `broker.clock.Clock` that a test controls. `advance` calls each timer at its time. With a new `time_ms` and
     `ring`, timers are called late, as by a busy event loop."""
 
-    def __init__(self, time_ms: float = START_MS, *, ahead_ms: int = 0, tick_ms: int = 0) -> None:
+    def __init__(
+        self,
+        time_ms: float = START_MS,
+        *,
+        ahead_ms: int = 0,
+        tick_ms: int = 0,
+        passed_ms: Callable[[], float] | None = None,
+    ) -> None:
         """The time of day is `ahead_ms` ahead of the monotonic time; each reading of the monotonic time moves it by
-        `tick_ms`."""
-        self.time_ms = time_ms
+        `tick_ms`. `passed_ms` returns the time that passes by itself, whose timers the event loop calls."""
+        self._time_ms = time_ms
+        self._passed_ms = passed_ms
         self._tick_ms = tick_ms
         self._ahead_ms = ahead_ms
         self._numbers = count()
         self._heap: list[tuple[float, int, ManualTimer]] = []
         self._changed = asyncio.Event()
 
+    @property
+    def time_ms(self) -> float:
+        """The monotonic time."""
+        return self._time_ms if self._passed_ms is None else self._time_ms + self._passed_ms()
+
+    @time_ms.setter
+    def time_ms(self, time_ms: float) -> None:
+        self._time_ms += time_ms - self.time_ms
+
     def now_ms(self) -> int:
         return int(self.time_ms) + self._ahead_ms
 
     def monotonic_ms(self) -> int:
-        self.time_ms += self._tick_ms
+        self._time_ms += self._tick_ms
         return int(self.time_ms)
 
     def monotonic_ns(self) -> int:
-        self.time_ms += self._tick_ms
+        self._time_ms += self._tick_ms
         return round(self.time_ms * NS_PER_MS)
 
-    def call_at(self, when_ms: int, then: Callable[[], None]) -> ManualTimer:
+    def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
         return self.call_after(when_ms - self._ahead_ms - self.time_ms, then)
 
-    def call_after(self, delay_ms: float, then: Callable[[], None]) -> ManualTimer:
+    def call_after(self, delay_ms: float, then: Callable[[], None]) -> Timer:
+        if self._passed_ms is not None:
+            return asyncio.get_running_loop().call_later(max(delay_ms, 0) / 1000, then)
         timer = ManualTimer(self.time_ms + delay_ms, then, self._tidy)
         heapq.heappush(self._heap, (timer.when_ms, next(self._numbers), timer))
         self._changed.set()
@@ -104,25 +124,7 @@ class ManualClock:
             heapq.heappop(self._heap)
 
 
-class RunningClock:
-    """The machine's clock, which a test can also advance."""
-
-    def __init__(self) -> None:
-        self._system = SystemClock()
-        self.ahead_ms = 0
-        """The time of day and the monotonic time are this much ahead of the machine's."""
-
-    def now_ms(self) -> int:
-        return self._system.now_ms() + self.ahead_ms
-
-    def monotonic_ms(self) -> int:
-        return self._system.monotonic_ms() + self.ahead_ms
-
-    def monotonic_ns(self) -> int:
-        return self._system.monotonic_ns() + self.ahead_ms * NS_PER_MS
-
-    def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
-        return self.call_after(max(when_ms - self.now_ms(), 0), then)
-
-    def call_after(self, delay_ms: float, then: Callable[[], None]) -> Timer:
-        return self._system.call_after(delay_ms, then)
+def running_clock() -> ManualClock:
+    """Returns a clock for a whole broker, whose threads and timers need time that passes; a test may advance it."""
+    begun_ms = time.monotonic() * 1000
+    return ManualClock(time.time() * 1000, passed_ms=lambda: time.monotonic() * 1000 - begun_ms)

@@ -341,7 +341,7 @@ def decisions(path: str) -> list[str]:
         function.name
         for function in functions(path)
         if isinstance(function, ast.FunctionDef) and not function.name.startswith("_")
-        if re.match(r"(Decided|Result)\b", ast.unparse(function.returns or ast.Constant(None)))
+        if re.match(r"(Cluster)?Result\b", ast.unparse(function.returns or ast.Constant(None)))
     ]
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from broker.request.authorisation import AuthorizationRule
 from protocol.api_key import ApiKey
 from protocol.errors import KafkaError
+from protocol.messages import messages_of
 from protocol.schema import Versions, fields_of, identity
 
 Handle: TypeAlias = Callable[[Any], Coroutine[Any, Any, Any]]
@@ -119,7 +120,8 @@ class Api:
 
 
 class Apis:
-    """The rows of the table, each in a module that is imported at the API's first request."""
+    """The rows of the table, each in a module that is imported at the API's first request. ApiVersions needs only the
+    messages of the others."""
 
     def __init__(self, package: str, names: Sequence[str]) -> None:
         """`names` are the names of APIs, and of the modules in `package`, or in its packages, that have their rows."""
@@ -134,6 +136,11 @@ class Apis:
             row = self.find(key)
             assert row is not None
             yield row
+
+    def ranges(self) -> Iterator[tuple[ApiKey, Versions]]:
+        """Yields each API with the versions that are served."""
+        for key in map(ApiKey, self._names):
+            yield key, identity(messages_of(key).request).versions
 
     def find(self, key: int) -> Api | None:
         """Returns the row of an API; None when it is not served."""

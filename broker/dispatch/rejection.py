@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final, TypeVar, cast
 
 from broker.dispatch.api import Api
-from coordinator.cluster.decided import error_message
+from coordinator.cluster.rejections import error_message
 from protocol.api_key import ApiKey
 from protocol.errors import KafkaError
 from protocol.schema import NONE, Versions, fields_of, parse_versions

@@ -9,7 +9,6 @@ AddOffsetsToTxn, or by brokers with v4.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -56,14 +55,7 @@ async def all_results(
     call: Call[AddPartitionsToTxnRequest], transactions: Sequence[AddPartitionsToTxnTransaction]
 ) -> list[AddPartitionsToTxnResult]:
     """Returns the result of each transaction; none waits for the commit of another's record."""
-    if len(transactions) == 1:
-        return [await result_of(call, transactions[0])]
-    results: list[AddPartitionsToTxnResult] = []
-    turns = call.turns()
-    for some in batches(transactions):
-        results += await asyncio.gather(*(result_of(call, transaction) for transaction in some))
-        await turns.next()
-    return results
+    return await call.turns().map_together(partial(result_of, call), transactions)
 
 
 async def result_of(

@@ -88,7 +88,7 @@ def served(host: Host, version: int) -> ApiVersionsResponse:
 
 
 def api_ranges(apis: Apis) -> list[ApiVersion]:
-    return [ApiVersion(api_key=api.key, min_version=api.versions.first, max_version=api.versions.last) for api in apis]
+    return [ApiVersion(api_key=key, min_version=first, max_version=last) for key, (first, last) in apis.ranges()]
 
 
 def unsupported_version(apis: Apis) -> ApiVersionsResponse:

@@ -9,7 +9,7 @@ from broker.dispatch.api import Api
 from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import DESCRIBE_CONFIGS_CLUSTER
-from coordinator.cluster.decided import error_message
+from coordinator.cluster.rejections import error_message
 from coordinator.cluster.security.client_quotas import describe_client_quotas as described
 from protocol.errors import KafkaError
 from protocol.messages.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse

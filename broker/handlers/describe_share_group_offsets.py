@@ -7,6 +7,7 @@ topics that have state.
 from __future__ import annotations
 
 from functools import partial
+from itertools import islice
 
 from broker.dispatch.api import Api, Entries, Handle
 from broker.dispatch.call import Call
@@ -35,28 +36,31 @@ async def describe_share_group_offsets(
     call: Call[DescribeShareGroupOffsetsRequest],
 ) -> DescribeShareGroupOffsetsResponse:
     turns = call.turns()
-    groups = await turns.map_awaited(partial(one_group, call, turns), call.request.groups)
+    groups = await turns.map_together(partial(one_group, call, turns), call.request.groups)
     return DescribeShareGroupOffsetsResponse(groups=groups)
 
 
 async def one_group(
     call: Call[DescribeShareGroupOffsetsRequest], turns: Turns, described_group: DescribeShareGroupOffsetsRequestGroup
 ) -> DescribeShareGroupOffsetsResponseGroup:
+    group_id, error = described_group.group_id, None
     topics: list[DescribeShareGroupOffsetsResponseTopic] = []
-    error = None
     try:
         call.broker.share_groups.check_enabled()
-        for name, topic_id, partitions in await topics_of(call, described_group):
-            call.count(len(partitions))
-            describe = partial(describe_partition, call, described_group.group_id, topic_id)
-            answers = await turns.map_awaited(describe, partitions)
-            topics.append(
-                DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id, partitions=answers)
+        requested = await topics_of(call, described_group)
+        keys = [ShareKey(group_id, topic_id, index) for _, topic_id, indexes in requested for index in indexes]
+        call.count(len(keys))
+        answers = iter(await turns.map_together(partial(describe_partition, call), keys))
+        topics += (
+            DescribeShareGroupOffsetsResponseTopic(
+                topic_name=name, topic_id=topic_id, partitions=[*islice(answers, len(indexes))]
             )
+            for name, topic_id, indexes in requested
+        )
     except KafkaError as rejection:
-        error, topics = seen_by_client(rejection), []
+        error = seen_by_client(rejection)
     return DescribeShareGroupOffsetsResponseGroup(
-        group_id=described_group.group_id, topics=topics, error_code=code_of(error), error_message=message_of(error)
+        group_id=group_id, topics=topics, error_code=code_of(error), error_message=message_of(error)
     )
 
 
@@ -83,22 +87,12 @@ async def topics_of(
 
 
 async def describe_partition(
-    call: Call[DescribeShareGroupOffsetsRequest], group_id: str, topic_id: Uuid, index: int
+    call: Call[DescribeShareGroupOffsetsRequest], key: ShareKey
 ) -> DescribeShareGroupOffsetsResponsePartition:
-    return answer(index, await share_partition_summary(call, group_id, topic_id, index))
-
-
-async def share_partition_summary(
-    call: Call[DescribeShareGroupOffsetsRequest], group_id: str, topic_id: Uuid, index: int
-) -> OffsetDescription:
-    if topic_id == NO_UUID:
-        return OffsetDescription()
-    return await describe_offset(call.broker.share_groups, ShareKey(group_id, topic_id, index))
-
-
-def answer(index: int, described: OffsetDescription) -> DescribeShareGroupOffsetsResponsePartition:
+    is_absent = key.topic_id == NO_UUID
+    described = OffsetDescription() if is_absent else await describe_offset(call.broker.share_groups, key)
     return DescribeShareGroupOffsetsResponsePartition(
-        partition_index=index,
+        partition_index=key.partition,
         start_offset=described.start_offset,
         leader_epoch=described.leader_epoch,
         lag=described.lag,

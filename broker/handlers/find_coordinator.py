@@ -6,9 +6,9 @@ ABORTABLE errors (KIP-890), v6 share partitions as keys (KIP-932). The first req
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from broker.dispatch.api import Api, Entries
@@ -22,7 +22,6 @@ from broker.request.authorisation import (
     Requirement,
     inside,
 )
-from broker.request.turns import batches
 from broker.shards.hosting import KeyCoordinator
 from coordinator.group.modern.requests import is_blank
 from protocol.errors import ErrorCode, KafkaError, error_code
@@ -68,14 +67,7 @@ async def find_coordinator(call: Call[FindCoordinatorRequest]) -> FindCoordinato
 
 async def find_all(call: Call[FindCoordinatorRequest], keys: Sequence[str]) -> list[Coordinator]:
     """Finds the coordinators of all keys. If the internal topic must be created, this is tried once for all keys."""
-    if len(keys) == 1:
-        return [await find(call, keys[0])]
-    coordinators: list[Coordinator] = []
-    turns = call.turns()
-    for some in batches(keys):
-        coordinators += await asyncio.gather(*(find(call, key) for key in some))
-        await turns.next()
-    return coordinators
+    return await call.turns().map_together(partial(find, call), keys)
 
 
 async def find(call: Call[FindCoordinatorRequest], key: str) -> Coordinator:

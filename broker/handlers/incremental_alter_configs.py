@@ -16,7 +16,7 @@ from broker.logging import LEVELS, ROOT, get_logger, levels
 from broker.request.authorisation import ALTER_CONFIGS_CLUSTER, Operation
 from coordinator.cluster.configs.alter import OF_LISTS, AlterOperation, check_form, requested_incrementally
 from coordinator.cluster.configs.resource import ResourceType
-from coordinator.cluster.decided import error_message
+from coordinator.cluster.rejections import error_message
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,

@@ -22,7 +22,7 @@ from broker.request.authorisation import READ_GROUP, READ_TOPIC, inside
 from broker.request.turns import ENTRIES, Turns, batches
 from broker.share.acknowledging import AcknowledgedBatch, AcknowledgeRules, Acknowledging, code_of, message_of
 from broker.share.fetching import PartitionAnswer, ShareFetching
-from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey, ShareSession
+from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey, ShareSession, member_id_of
 from coordinator.share_partition.request import AcquireRequest
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_acknowledge import ShareAcknowledgeRequest
@@ -43,9 +43,6 @@ OF_SESSION: Final = inside("for each topic of the session", READ_TOPIC)
 V = TypeVar("V")
 Q = TypeVar("Q")
 Acknowledges = TypeVar("Acknowledges", ShareFetchRequest, ShareAcknowledgeRequest)
-
-MAX_MEMBER_ID_LENGTH: Final = 36
-"""A UUID, spelled out."""
 
 _batches: Final = attrgetter("acknowledgement_batches")
 
@@ -91,18 +88,6 @@ def session_key(call: Call[ShareFetchRequest] | Call[ShareAcknowledgeRequest]) -
     if request.group_id is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
     return SessionKey(request.group_id, member_id_of(request.member_id))
-
-
-def member_id_of(text: str | None) -> str:
-    """Returns a valid member id. Raises INVALID_REQUEST if it is empty or too long."""
-    if not text or len(text) > MAX_MEMBER_ID_LENGTH or not (text.isascii() or is_short(text)):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
-    return text
-
-
-def is_short(text: str) -> bool:
-    """True if the member id is short enough in UTF-16 code units, as Java counts."""
-    return len(text.encode("utf-16-le", "surrogatepass")) <= 2 * MAX_MEMBER_ID_LENGTH
 
 
 def check_renewal(request: ShareFetchRequest) -> None:

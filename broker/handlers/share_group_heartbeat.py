@@ -14,7 +14,7 @@ from broker.dispatch.api import Api
 from broker.dispatch.call import Call
 from broker.dispatch.group_client import client_of
 from broker.handlers.consumer_group_heartbeat import MEMBER
-from broker.handlers.share_fetch import member_id_of
+from broker.share.sessions import member_id_of
 from coordinator.group.modern.group import JOINING
 from coordinator.group.share.heartbeat import HeartbeatResult, heartbeat
 from protocol.errors import KafkaError

@@ -22,15 +22,15 @@ from coordinator.cluster.brokers.activation import abort_record, activation_reco
 from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.controller import THIS_BROKER, Asker
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.decisions import DecisionState, decide
 from coordinator.cluster.duties import Duties, Duty
 from coordinator.cluster.image import METADATA_VERSION, Image
 from coordinator.cluster.loader import MetadataLoader
-from coordinator.cluster.machine import ClusterMachine, Lengthy, NewBatch, new_batches
+from coordinator.cluster.machine import ClusterDecision, ClusterMachine, Lengthy, NewBatch, new_batches
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
 from coordinator.engine.engine import Engine
+from coordinator.engine.result import Result, Ticket, reply
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from protocol.types import Uuid
@@ -71,7 +71,9 @@ class LocalController:
         self._new_uuid = new_uuid
         self._on_failure = on_failure
         self._clock = clock
-        self._sessions = BrokerSessions(options.broker_session_timeout_ms, options.own_broker_id)
+        self._sessions = BrokerSessions(
+            options.broker_session_timeout_ms, options.own_broker_id, lambda: self._machine.image.offset
+        )
         self._duties = Duties(options, configs, self._sessions, clock.now_ms)
         self._machine = ClusterMachine(loader.image, log, self._duties, self._decision_state, self)
         self._engine: Engine[NewBatch] = Engine(
@@ -137,9 +139,7 @@ class LocalController:
             image, self._sessions, self._options, configs, self._new_uuid, clock.now_ms(), monotonic_ms=now_ms
         )
 
-    async def _decide(
-        self, decision: Callable[[DecisionState], Decided[object]], configs: ConfigRules, *, is_long: bool = False
-    ) -> object:
+    async def _decide(self, decision: ClusterDecision, configs: ConfigRules, *, is_long: bool = False) -> object:
         """Returns the answer of a decision once all records that it depends on are committed. A thread makes a long
         decision, and applies many records. Raises NOT_CONTROLLER once this controller has renounced, FilesUnchecked."""
         if not is_long:
@@ -151,11 +151,10 @@ class LocalController:
             self._check_active()
             self._engine.expire(KEY)  # the duties that came due during the decision before
             now_ms = self._clock.monotonic_ms()
-            encoded = await self._long_decisions.make(partial(self._machine.prepare, decision, configs, now_ms))
+            ticket: Ticket[object] = Ticket()
+            result = await self._long_decisions.make(partial(self._machine.prepare, decision, configs, ticket, now_ms))
             self._check_active()
-            answered: asyncio.Future[object] = self._engine.submit(
-                KEY, lambda ticket, _: self._machine.result(encoded, ticket)
-            )
+            answered = self._engine.submit(KEY, lambda *_: result, ticket)
         return await answered
 
     @property
@@ -182,7 +181,7 @@ class LocalController:
 
     async def write(self, records: Sequence[MetadataRecord]) -> None:
         """Appends records that others decided on: ACLs, SCRAM credentials, quotas, delegation tokens."""
-        await self._decide(lambda _: Decided(records, None), self._configs)
+        await self._decide(lambda _, ticket: Result(records, [reply(ticket, None)]), self._configs)
 
     async def submit(self, request: object, response: type[R], asker: Asker = THIS_BROKER) -> R:
         if isinstance(request, BrokerHeartbeatRequest):
@@ -193,7 +192,9 @@ class LocalController:
         are_many = is_long(request)
         answer = await self._file_reads.decided(
             self._configs,
-            lambda configs: self._decide(lambda state: decide(state, request, asker), configs, is_long=are_many),
+            lambda configs: self._decide(
+                lambda state, ticket: decide(state, request, ticket, asker), configs, is_long=are_many
+            ),
         )
         assert isinstance(answer, response)
         return answer

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+from broker.core import is_compiled
 from broker.metrics.exposition import Family, FamilyKind, counter, gauge, labels
 from broker.metrics.loop_watch import LoopWatch
 from broker.metrics.machine import MachineState
 from broker.metrics.requests import quantiles
 from broker.metrics.sources import ProcessSources
-from storage import log
 from storage.disk import Disk
 
 PAGE_BYTES: Final = resource.getpagesize()
@@ -65,11 +65,6 @@ def loop_families(loop: LoopWatch) -> Iterator[Family]:
         ("Whether the hot path is compiled, and the version of Python, as labels."),
         [(compiled, 1)],
     )
-
-
-def is_compiled() -> bool:
-    """True if the hot path is compiled."""
-    return not (log.__file__ or "").endswith(".py")
 
 
 def process_families(disk: Disk, started_s: float, machine: MachineState) -> Iterator[Family]:

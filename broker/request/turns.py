@@ -118,6 +118,18 @@ class Turns:
             answers.append(await answer(entry))
         return answers
 
+    async def map_together(
+        self, answer: Callable[[Entry], Awaitable[Answer]], entries: Sequence[Entry]
+    ) -> list[Answer]:
+        """Returns each entry's answer, in order; awaits the answers of a batch together."""
+        if len(entries) == 1:
+            return [await answer(entries[0])]
+        answers: list[Answer] = []
+        for batch in batches(entries):
+            await self.next()
+            answers += await asyncio.gather(*map(answer, batch))
+        return answers
+
 
 def batches(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
     """Yields the entries in batches of ENTRIES."""

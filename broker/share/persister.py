@@ -8,16 +8,16 @@ NoOpStatePersister (KIP-932).
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from broker.clock import pause
 from broker.shards.shares import ShareCoordinator
 from broker.shards.translations import seen_by_client
-from broker.share.state_operations import DeleteState, InitializeState, StateOperation
+from broker.share.state_operations import DeleteState, InitializeState, StateOperation, WriteState
 from client.futures import retrieve
 from coordinator.share.key import ShareKey
+from coordinator.share.shard import StateWrite
 from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, KafkaError
 from protocol.lazy import lazy
@@ -57,26 +57,41 @@ class Persister(Protocol):
         ...
 
 
+class InFlight:
+    """The operations on one share partition that are not over."""
+
+    __slots__ = ("delaying", "last", "written")
+
+    def __init__(self) -> None:
+        self.last: asyncio.Future[None] | None = None
+        """The end of the last operation and of all before it."""
+        self.delaying = 0
+        """Number of operations that later ones must wait for."""
+        self.written: StateWrite | None = None
+        """The last write."""
+
+
 class CoordinatorPersister:
     """The default: the share coordinator, here or on another broker, stores the state.
 
     An operation that can be done here at once is done at once, unless an earlier one on its share partition waits or is
     repeated; writes and reads that wait only for their commit here delay no others. All others are done one after the
-    other. A write that times out here is repeated, and may follow a later write: its start offset, which may be lower,
-    holds until the next write.
+    other. A write that times out here is repeated, although it may be in the log, and may follow later writes: the
+    repeat has the start offset of the last one, because records below it may be acknowledged. Batches of writes in
+    flight don't overlap.
     """
 
     def __init__(self, coordinator: ShareCoordinator) -> None:
         self._coordinator = coordinator
-        self._last: dict[ShareKey, asyncio.Future[None]] = {}
-        """The end of each share partition's last operation, and of all before it."""
-        self._delayed: Counter[ShareKey] = Counter()
-        """Number of operations of each share partition that later ones must wait for."""
+        self._in_flight: dict[ShareKey, InFlight] = {}
 
     def submit(self, operation: StateOperation[A]) -> asyncio.Future[A]:
         key = operation.key
+        in_flight = self._in_flight.get(key) or InFlight()
+        if isinstance(operation, WriteState):
+            in_flight.written = operation.written
         answer: asyncio.Future[A] | None = None
-        if not self._delayed[key]:
+        if not in_flight.delaying:
             try:
                 answer = self._coordinator.submit(key, operation.decide)
             except KafkaError as error:
@@ -86,17 +101,19 @@ class CoordinatorPersister:
         if answer is not None and answer.done():
             retrieve(answer)
             return answer
-        before = self._last.get(key)
-        over = self._last[key] = asyncio.get_running_loop().create_future()
+        self._in_flight[key] = in_flight
+        before = in_flight.last
+        over = in_flight.last = asyncio.get_running_loop().create_future()
         delays = answer is None or isinstance(operation, InitializeState | DeleteState)
-        self._delayed[key] += delays
-        task = asyncio.ensure_future(self._perform(operation, before, answer, delays=delays))
+        in_flight.delaying += delays
+        task = asyncio.ensure_future(self._perform(operation, in_flight, before, answer, delays=delays))
         task.add_done_callback(partial(self._end, key, before, over, delays))
         return task
 
     async def _perform(
         self,
         operation: StateOperation[A],
+        in_flight: InFlight,
         before: asyncio.Future[None] | None,
         answer: asyncio.Future[A] | None,
         *,
@@ -104,21 +121,20 @@ class CoordinatorPersister:
     ) -> A:
         """Returns this broker's answer. If there is none, or this broker is no longer the coordinator before the
         commit, performs the operation after all operations before it. Raises KafkaError as clients see it."""
-        key = operation.key
         if answer is not None:
             try:
                 return await answer
             except KafkaError as error:
-                if self._is_final(key, seen_by_client(error)):
+                if self._is_final(operation.key, seen_by_client(error)):
                     raise
         repeats = not delays
-        self._delayed[key] += repeats
+        in_flight.delaying += repeats
         try:
             if before is not None:
                 await asyncio.wait([before])
-            return await self._tried(operation)
+            return await self._tried(operation, in_flight)
         finally:
-            self._release(key, repeats)
+            in_flight.delaying -= repeats
 
     def _end(
         self, key: ShareKey, before: asyncio.Future[None] | None, over: asyncio.Future[None], delays: bool, _: object
@@ -128,24 +144,19 @@ class CoordinatorPersister:
             before.add_done_callback(partial(self._end, key, before, over, delays))
             return
         over.set_result(None)
-        if self._last.get(key) is over:
-            del self._last[key]
-        self._release(key, delays)
+        in_flight = self._in_flight[key]
+        in_flight.delaying -= delays
+        if in_flight.last is over:
+            del self._in_flight[key]
 
-    def _release(self, key: ShareKey, number: int) -> None:
-        """Removes operations from those that later ones must wait for."""
-        self._delayed[key] -= number
-        if not self._delayed[key]:
-            del self._delayed[key]
-
-    async def _tried(self, operation: StateOperation[A]) -> A:
+    async def _tried(self, operation: StateOperation[A], in_flight: InFlight) -> A:
         """Returns the coordinator's answer; retries while the coordinator moves or isn't ready."""
         clock = self._coordinator.environment.clock
         give_up_ms = clock.monotonic_ms() + GIVE_UP_MS
         failures = 0
         while True:
             try:
-                return await self._attempt(operation)
+                return await self._attempt(operation.after(in_flight.written))
             except KafkaError as error:
                 client_error = seen_by_client(error)
                 if self._is_final(operation.key, client_error) or clock.monotonic_ms() >= give_up_ms:

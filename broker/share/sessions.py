@@ -20,6 +20,21 @@ INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 MAX_EPOCH: Final = 0x7FFFFFFF
 
+MAX_MEMBER_ID_LENGTH: Final = 36
+"""A UUID, spelled out."""
+
+
+def member_id_of(text: str | None) -> str:
+    """Returns a valid member id. Raises INVALID_REQUEST if it is empty or too long."""
+    if not text or len(text) > MAX_MEMBER_ID_LENGTH or not (text.isascii() or _is_short(text)):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
+    return text
+
+
+def _is_short(text: str) -> bool:
+    """True if the member id is short enough in UTF-16 code units, as Java counts."""
+    return len(text.encode("utf-16-le", "surrogatepass")) <= 2 * MAX_MEMBER_ID_LENGTH
+
 
 class SessionKey(NamedTuple):
     group_id: str

@@ -104,6 +104,10 @@ class StateOperation(ABC, Generic[A]):
     def decide(self, shard: ShareShard, ticket: Ticket[A], now_ms: int) -> ShareResult:
         """Decides in the shard. Raises KafkaError."""
 
+    def after(self, last: StateWrite | None) -> StateOperation[A]:
+        """Returns the operation as it is performed after this last write of the share partition."""
+        return self
+
     @abstractmethod
     def unstored(self) -> A:
         """Returns the answer if states are not stored."""
@@ -224,6 +228,14 @@ class WriteState(StateChange):
                 for first, last, state, count in batches
             ],
         )
+
+    def after(self, last: StateWrite | None) -> WriteState:
+        """Returns the write with the start offset of the last one, if both are of the same leader: it may be higher."""
+        written = self.written
+        if last is None or (last.state_epoch, last.leader_epoch) != (written.state_epoch, written.leader_epoch):
+            return self
+        start_offset, count = last.start_offset, last.delivery_complete_count
+        return WriteState(self.key, written._replace(start_offset=start_offset, delivery_complete_count=count))
 
     def decide(self, shard: ShareShard, ticket: Ticket[None], now_ms: int) -> ShareResult:
         return shard.write(self.key, self.written, ticket, now_ms)

@@ -6,14 +6,25 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from enum import IntEnum
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from client.address import Address
 from client.errors import ConnectionClosed, PeerError, PeerUnavailable, RequestTimedOut
 from commands.client.links import Link, Links, Moments
-from commands.errors import BrokerUnreachable, CommandError, CoordinatorAway, explain, hint, raise_if, refusal
+from commands.errors import (
+    NOT_KAFKA,
+    BrokerUnreachable,
+    CommandError,
+    CoordinatorAway,
+    NoBrokerAnswered,
+    explain,
+    from_kafka,
+    hint,
+    raise_if,
+    refusal,
+)
 from protocol.backoff import Backoff
-from protocol.errors import RETRIABLE, ErrorCode, KafkaError, error_code
+from protocol.errors import RETRIABLE, ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.metadata import (
     MetadataRequest,
@@ -30,6 +41,21 @@ T = TypeVar("T")
 
 PAUSE: Final = Backoff(initial_ms=100, max_ms=1000)
 """Pauses between attempts after a retriable error (retry.backoff.ms of Kafka's clients)."""
+
+
+FIRST_ROUND_MS: Final = 1000
+"""Time that each of several addresses has to connect and answer, before the next address is asked."""
+
+
+SILENT_MS: Final = 5000
+"""Time for which a broker that didn't answer in time isn't asked again, so that a command waits for it once."""
+
+
+class Silent(NamedTuple):
+    """The error of a broker that didn't answer, which all requests get for a while."""
+
+    until_ms: int
+    error: BrokerUnreachable
 
 
 class CoordinatorKind(IntEnum):
@@ -62,6 +88,8 @@ class ClusterClient:
         """The broker that answered first."""
         self._addresses: dict[int, Address] = {}
         self._controller = -1
+        self._silent: dict[int, Silent] = {}
+        """The brokers that let the last attempt to connect time out."""
         self._coordinators: dict[tuple[CoordinatorKind, str], int] = {}
         self.throttled_ms = 0
         """The longest throttle time in an answer, caused by a quota."""
@@ -128,23 +156,37 @@ class ClusterClient:
     # Requests.
 
     async def any(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> R:
-        """Sends a request to the broker that answered before, or else to the bootstrap addresses, each tried once."""
-        reasons = []
-        for peer in [self._first] if self._first is not None else self._links.bootstrap:
-            try:
-                answer = await peer.send(
-                    request, response, timeout_ms=self.timeout_ms, max_version=max_version, max_dials=1
-                )
-            except (PeerUnavailable, RequestTimedOut) as error:
-                reasons.append(str(error))
-                continue
-            self._first = peer
-            self._note_throttling(answer)
-            return answer
-        self._first = None
+        """Sends a request that any broker can answer: to the broker that answered before, else to the bootstrap
+        addresses, then to the other brokers. Several addresses have FIRST_ROUND_MS each at first, so that a silent one
+        delays the command only for a moment."""
+        before, self._first = self._first, None
+        known = [self._links.node(node) for node in self._addresses]
+        addresses = {peer.address for peer in self._links.bootstrap}
+        others = [*self._links.bootstrap, *(peer for peer in known if peer.address not in addresses)]
+        rounds = [([before], self.timeout_ms)] if before is not None else []
+        if len(others) > 1:
+            rounds.append((others, min(FIRST_ROUND_MS, self.timeout_ms)))
+        rounds.append((others, self.timeout_ms))
+        reasons: list[str] = []
+        for peers, timeout_ms in rounds:
+            reasons.clear()
+            for peer in peers:
+                try:
+                    answer = await peer.send(
+                        request, response, timeout_ms=timeout_ms, max_version=max_version, max_dials=1
+                    )
+                except (PeerUnavailable, RequestTimedOut) as error:
+                    reasons.append(str(error))
+                    continue
+                except ProtocolError as error:
+                    reasons.append(f"{error.message}: {NOT_KAFKA}")
+                    continue
+                self._first = peer
+                self._note_throttling(answer)
+                return answer
         where = "; ".join(reasons)
         advice = hint(where, "set --bootstrap or ODRADEK_BOOTSTRAP to a broker's address")
-        raise BrokerUnreachable(f"no broker answered ({where}); {advice}")
+        raise NoBrokerAnswered(f"no broker answered ({where}); {advice}")
 
     async def node(
         self,
@@ -162,15 +204,24 @@ class ClusterClient:
             ids = ", ".join(map(str, sorted(self._addresses)))
             raise CommandError(f"broker {node}: not in the cluster; its brokers are {ids}")
         allowed_ms = self.timeout_ms if timeout_ms is None else timeout_ms
+        started_ms = self.clock.monotonic_ms()
+        if (silent := self._silent.get(node)) is not None and started_ms < silent.until_ms:
+            raise silent.error
         try:
             answer = await self._links.node(node).send(
-                request, response, timeout_ms=allowed_ms, max_version=max_version, max_dials=2
+                request, response, timeout_ms=allowed_ms, max_version=max_version, max_dials=1
             )
         except ConnectionClosed as error:  # a metadata update has changed the broker's address
-            raise BrokerUnreachable(f"broker {node} is no longer at {error.peer}") from None
+            raise BrokerUnreachable(f"broker {node} is no longer at {error.peer}", sent=error.sent) from None
         except PeerUnavailable as error:
             advice = "the broker advertises this address (advertised.listeners)"
-            raise BrokerUnreachable(f"broker {node} at {error.peer}: {error.message}; {advice}") from None
+            unreachable = BrokerUnreachable(
+                f"broker {node} at {error.peer}: {error.message}; {advice}", sent=error.sent
+            )
+            now_ms = self.clock.monotonic_ms()
+            if not error.sent and now_ms - started_ms >= FIRST_ROUND_MS:
+                self._silent[node] = Silent(now_ms + SILENT_MS, unreachable)
+            raise unreachable from None
         self._note_throttling(answer)
         return answer
 
@@ -183,19 +234,33 @@ class ClusterClient:
         await self.nodes()
         await self._links.node(node).tell(request, timeout_ms=self.timeout_ms, max_version=max_version)
 
-    async def every(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> dict[int, R]:
-        """Returns the answers of all brokers, by broker id."""
+    async def every(
+        self, request: object, response: type[R], *, max_version: int = ANY_VERSION
+    ) -> dict[int, R | CommandError]:
+        """Returns the answer of each broker, or the error of a broker that can't be asked, by broker id."""
         nodes = await self.nodes()
-        answers = await self.together(self.node(node, request, response, max_version=max_version) for node in nodes)
+        answers = await self.together(
+            outcome(self.node(node, request, response, max_version=max_version)) for node in nodes
+        )
         return dict(zip(nodes, answers, strict=True))
 
     async def controller(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> R:
-        """Sends a request to the controller; in a KRaft cluster to a broker that forwards it."""
+        """Sends a request to the controller; in a KRaft cluster to a broker that forwards it. If that broker can't be
+        connected to, sends it to another broker."""
         if self._controller < 0:
             await self.metadata()
         if self._controller < 0:
             raise refusal("the cluster has no controller at the moment", ErrorCode.LEADER_NOT_AVAILABLE)
-        return await self.node(self._controller, request, response, max_version=max_version)
+        others = iter([node for node in await self.nodes() if node != self._controller])
+        node = self._controller
+        while True:
+            try:
+                return await self.node(node, request, response, max_version=max_version)
+            except BrokerUnreachable as error:
+                following = next(others, None)
+                if error.sent or following is None:
+                    raise
+                node = self._controller = following
 
     async def coordinated(
         self,
@@ -299,3 +364,18 @@ def leaders(
 
 FAILURES: Final = (CommandError, KafkaError, PeerError)
 """All errors of a request except ProtocolError."""
+
+
+async def outcome(awaitable: Awaitable[T]) -> T | CommandError:
+    """Returns the result of a request, or its error, for commands that answer what can be answered. Raises
+    NoBrokerAnswered."""
+    try:
+        return await awaitable
+    except NoBrokerAnswered:
+        raise
+    except CommandError as error:
+        return error
+    except KafkaError as error:
+        return from_kafka(error)
+    except PeerError as error:
+        return CommandError(str(error))

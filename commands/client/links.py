@@ -22,6 +22,9 @@ class Moments(Protocol):
 class Link(Protocol):
     """The link to one broker."""
 
+    @property
+    def address(self) -> Address: ...
+
     async def send(
         self,
         request: object,

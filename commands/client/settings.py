@@ -31,7 +31,7 @@ DEFAULTS: Final[dict[str, str]] = {
     BOOTSTRAP: DEFAULT_BOOTSTRAP,
     "client.id": "odradek",
     "request.timeout.ms": "30000",
-    "socket.connection.setup.timeout.ms": "10000",
+    "socket.connection.setup.timeout.ms": "3000",
     "security.protocol": "PLAINTEXT",
     "sasl.mechanism": "SCRAM-SHA-512",
     "sasl.username": "",
@@ -103,7 +103,7 @@ def gather(given: Given, environ: Mapping[str, str]) -> dict[str, ClientSetting]
 
 def of_profile(path: str, name: str | None) -> dict[str, ClientSetting]:
     """Returns the settings of a profile. Without a name, those of the file's `default` profile, if it has one."""
-    profiles = _profiles(path)
+    profiles = read_profiles(path)
     chosen = profiles.get("default") if name is None else name
     if chosen is None:
         return {}
@@ -111,7 +111,17 @@ def of_profile(path: str, name: str | None) -> dict[str, ClientSetting]:
     if not isinstance(profile, dict):
         names = ", ".join(name for name, value in profiles.items() if isinstance(value, dict)) or "none"
         raise misuse(f"{path} has no profile {chosen}; it has: {names}")
-    return _renamed(_flat(profile), f"profile {chosen} in {path}")
+    values = _flat(profile)
+    for setting in values:
+        check_known(setting, f"profile {chosen} in {path}: {setting}")
+    return _renamed(values, f"profile {chosen} in {path}")
+
+
+def check_known(name: str, what: str) -> None:
+    """Raises CommandError, which begins with `what`, if a name is not a connection setting."""
+    if ALIASES.get(name, name) not in DEFAULTS:
+        advice = did_you_mean(name, [*DEFAULTS, *ALIASES]) or "; the settings are " + ", ".join(DEFAULTS)
+        raise misuse(f"{what}: not a connection setting{advice}")
 
 
 def of_file(path: str) -> dict[str, ClientSetting]:
@@ -131,9 +141,7 @@ def of_assignments(assignments: Iterable[str]) -> dict[str, ClientSetting]:
         name, equals, value = assignment.partition("=")
         if not equals:
             raise misuse(f"--set {assignment}: expected NAME=VALUE, such as --set client.id=me")
-        if ALIASES.get(name, name) not in DEFAULTS:
-            advice = did_you_mean(name, DEFAULTS) or "; the settings are " + ", ".join(DEFAULTS)
-            raise misuse(f"--set {name}: not a connection setting{advice}")
+        check_known(name, f"--set {name}")
         values[name] = value
     return _renamed(values, "--set")
 
@@ -148,6 +156,8 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
     for name, value in table.items():
         if isinstance(value, dict):
             flat |= _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, list):
+            flat[prefix + name] = ",".join(map(str, value))
         else:
             flat[prefix + name] = str(value).lower() if isinstance(value, bool) else str(value)
     return flat
@@ -159,13 +169,19 @@ def profile_names(environ: Mapping[str, str]) -> list[str]:
     if not exists(path):
         return []
     try:
-        return [name for name, value in _profiles(path).items() if isinstance(value, dict)]
+        return [name for name, value in read_profiles(path).items() if isinstance(value, dict)]
     except CommandError:
         return []
 
 
-def _profiles(path: str) -> dict[str, object]:
+def read_profiles(path: str) -> dict[str, object]:
+    """Returns the content of the profiles file. Raises CommandError."""
+    return parse_profiles(read_text(path, "profiles in"), path)
+
+
+def parse_profiles(text: str, path: str) -> dict[str, object]:
+    """Returns the content of a profiles file's text. Raises CommandError."""
     try:
-        return tomllib.loads(read_text(path, "profiles in"))
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise misuse(f"{path}: {error}") from None

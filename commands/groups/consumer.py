@@ -70,9 +70,14 @@ class GroupConsumer:
         committed = await committed_offsets(self._session.cluster, self._session.options.group, places)
         fresh = [place for place in places if committed.get(place, -1) < 0]
         starts = await resolve(self._session.cluster, dict.fromkeys(fresh, START))
-        self._reader.positions |= {**{place: committed[place] for place in places}, **starts}
+        self._reader.positions |= {place: committed[place] for place in places}
+        self._reader.positions |= {**dict.fromkeys(starts.errors, 0), **starts.offsets}  # 0 is or becomes the start
         if self._session.options.exit_at_end:
-            self._ends = (await bounds(self._session.cluster, places, self._isolation)).ends
+            limits = await bounds(self._session.cluster, places, self._isolation)
+            self._ends = limits.ends
+            for place, error in limits.errors.items():
+                self._reader.positions.pop(place, None)
+                self._session.output.failed(f"{place}: {error}")
 
     async def _poll(self) -> None:
         self._empty_handed.look(len(self._reader.positions))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from commands.client.cluster_client import ClusterClient, CoordinatorKind
-from commands.errors import CommandError, raise_if, refusal
+from commands.client.cluster_client import ClusterClient, CoordinatorKind, outcome
+from commands.errors import CommandError, explain, raise_if, refusal
 from protocol import consumer_protocol
 from protocol.consumer_protocol import ConsumerProtocolAssignment
 from protocol.errors import ErrorCode, ProtocolError
@@ -70,29 +70,47 @@ class GroupDescription(NamedTuple):
     """Changes with every rebalance; -1 for a classic group, because no API returns its generation."""
 
 
-async def list_groups(cluster: ClusterClient) -> list[GroupListing]:
-    """Returns all groups of the cluster, by name. Raises CommandError."""
-    answers = await cluster.every(ListGroupsRequest(), ListGroupsResponse)
-    groups: list[GroupListing] = []
-    for node, answer in answers.items():
-        raise_if(f"groups of broker {node}", answer.error_code)
-        for listed in answer.groups:
-            kind = (listed.group_type or CLASSIC).lower()
-            groups.append(GroupListing(listed.group_id, kind, listed.group_state, listed.protocol_type, node))
-    return sorted(groups)
+class GroupListings(NamedTuple):
+    """The groups by name, and the errors of brokers that can't list the groups that they coordinate."""
+
+    groups: list[GroupListing]
+    errors: dict[int, str]
 
 
-async def type_of(cluster: ClusterClient, group: str) -> str:
-    """Returns the type of a group. Raises CommandError if it doesn't exist."""
-    for listing in await list_groups(cluster):
-        if listing.group == group:
-            return listing.type
-    raise refusal(f"group {group}", ErrorCode.GROUP_ID_NOT_FOUND)
+async def list_groups(cluster: ClusterClient) -> GroupListings:
+    """Returns all groups of the cluster."""
+    listings = GroupListings([], {})
+    for node, answer in (await cluster.every(ListGroupsRequest(), ListGroupsResponse)).items():
+        if isinstance(answer, CommandError) or answer.error_code:
+            error = str(answer) if isinstance(answer, CommandError) else explain(answer.error_code)
+            listings.errors[node] = f"groups of broker {node}: {error}"
+        else:
+            listings.groups.extend(_listed(node, answer))
+    listings.groups.sort()
+    return listings
+
+
+def _listed(node: int, answer: ListGroupsResponse) -> list[GroupListing]:
+    return [
+        GroupListing(
+            listed.group_id, (listed.group_type or CLASSIC).lower(), listed.group_state, listed.protocol_type, node
+        )
+        for listed in answer.groups
+    ]
+
+
+async def listing_of(cluster: ClusterClient, group: str) -> GroupListing | None:
+    """Returns a group as its coordinator lists it, without asking other brokers; None if it doesn't exist. Raises
+    CommandError."""
+    answer = await cluster.coordinated(CoordinatorKind.GROUP, group, ListGroupsRequest(), ListGroupsResponse)
+    raise_if(f"group {group}", answer.error_code)
+    node = await cluster.coordinator(CoordinatorKind.GROUP, group)
+    return next((listing for listing in _listed(node, answer) if listing.group == group), None)
 
 
 async def describe_group(cluster: ClusterClient, group: str, kind: str | None = None) -> GroupDescription:
     """Returns a group with its members. Raises CommandError if it doesn't exist."""
-    chosen = kind or await type_of(cluster, group)
+    chosen = kind or await _type_of(cluster, group)
     if chosen == CLASSIC:
         description = await _classic(cluster, group)
     elif chosen in MODERN:
@@ -213,10 +231,16 @@ def _places(entries: Iterable[tuple[str, Iterable[int]]]) -> list[TopicPartition
     return sorted(TopicPartition(topic, index) for topic, indexes in entries for index in indexes)
 
 
-async def describe_all(cluster: ClusterClient, names: Iterable[str]) -> list[GroupDescription]:
-    """Returns groups with their members, by name."""
-    kinds = {listing.group: listing.type for listing in await list_groups(cluster)}
-    for name in (names := list(names)):
-        if name not in kinds:
-            raise refusal(f"group {name}", ErrorCode.GROUP_ID_NOT_FOUND)
-    return list(await cluster.together(describe_group(cluster, name, kinds[name]) for name in names))
+async def _type_of(cluster: ClusterClient, group: str) -> str:
+    listing = await listing_of(cluster, group)
+    if listing is None:
+        raise refusal(f"group {group}", ErrorCode.GROUP_ID_NOT_FOUND)
+    return listing.type
+
+
+async def describe_all(cluster: ClusterClient, names: Iterable[str]) -> dict[str, GroupDescription | CommandError]:
+    """Returns groups with their members, or the error of a group that can't be described, by name. Asks only their
+    coordinators."""
+    names = list(dict.fromkeys(names))
+    described = await cluster.together(outcome(describe_group(cluster, name)) for name in names)
+    return dict(zip(names, described, strict=True))

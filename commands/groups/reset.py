@@ -11,7 +11,8 @@ from cli.flags import TO, TOPIC_PARTITIONS, YES, integer
 from commands.client.cluster_client import ClusterClient
 from commands.errors import misuse
 from commands.files import read_text
-from commands.records.positions import EXPECTED, Offsets, bounds, resolve
+from commands.printing import Row
+from commands.records.positions import EXPECTED, Lookup, Offsets, bounds, resolve
 from commands.session import Session
 from protocol.types import TopicPartition
 
@@ -49,30 +50,28 @@ def add_topics(parser: argparse.ArgumentParser) -> None:
 async def reset_offsets(session: Session, offsets_of: OffsetsOf, write: WriteOffsets) -> int:
     """Shows a group's new offsets, and sets them with --yes."""
     options = session.options
-    before, after = await targets(session, offsets_of)
-    rows: list[dict[str, object]] = [
+    before, (after, errors) = await targets(session, offsets_of)
+    if options.yes and after:
+        errors = {**errors, **await write(session.cluster, options.group, after)}
+    rows: list[Row] = [
         {
             "topic": place.topic,
             "partition": place.partition,
             "committed": before.get(place),
-            "new": offset,
-            "result": "would be set",
+            "new": after.get(place),
+            **({"error": errors[place]} if place in errors else {"result": "set" if options.yes else "would be set"}),
         }
-        for place, offset in sorted(after.items())
+        for place in sorted({*after, *errors})
     ]
-    if options.yes:
-        errors = await write(session.cluster, options.group, after)
-        for row, place in zip(rows, sorted(after), strict=True):
-            error = errors.get(place)
-            row |= {"error": error} if error else {"result": "set"}
     status = session.results(("topic", "partition", "committed", "new"), rows)
     if not options.yes:
         session.output.note("odradek: nothing was changed; --yes sets the offsets")
     return status
 
 
-async def targets(session: Session, offsets_of: OffsetsOf) -> tuple[Offsets, Offsets]:
-    """Returns the group's present offsets, which `offsets_of` reads, and its new ones. Raises CommandError."""
+async def targets(session: Session, offsets_of: OffsetsOf) -> tuple[Offsets, Lookup]:
+    """Returns the group's present offsets, which `offsets_of` reads, and its new ones, with the errors of partitions
+    whose leader can't be asked. Raises CommandError."""
     options, cluster = session.options, session.cluster
     before = await offsets_of(cluster, options.group)
     places = await chosen_places(session, before)
@@ -89,9 +88,11 @@ async def targets(session: Session, offsets_of: OffsetsOf) -> tuple[Offsets, Off
     if not given:
         raise misuse("no offsets to set: the group has none, and the options name none")
     limits = await bounds(cluster, given)
-    return before, {
-        place: max(limits.starts[place], min(offset, limits.ends[place])) for place, offset in given.items()
-    }
+    known = {place: offset for place, offset in given.items() if place not in limits.errors}
+    return before, Lookup(
+        {place: max(limits.starts[place], min(offset, limits.ends[place])) for place, offset in known.items()},
+        limits.errors,
+    )
 
 
 async def chosen_places(session: Session, committed: Mapping[TopicPartition, int]) -> list[TopicPartition]:

@@ -120,8 +120,12 @@ class PartitionReader:
         CommandError."""
         code = error_code(part.error_code)
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            self.positions[place] = (await list_offsets(self._cluster, {place: EARLIEST}))[place]
-            self.resets.append(place)
+            start = (await list_offsets(self._cluster, {place: EARLIEST})).offsets.get(place)
+            if start is None:
+                self._forget([place])
+            else:
+                self.positions[place] = start
+                self.resets.append(place)
             return False
         if code in RETRIABLE:
             self._forget([place])

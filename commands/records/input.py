@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO, Final, NamedTuple
 
+from cli.parser import did_you_mean
 from commands.errors import misuse
 
 CHUNK_BYTES: Final = 256 * 1024
@@ -20,6 +21,16 @@ class InputRecord(NamedTuple):
 
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    partition: int | None = None
+    timestamp: int | None = None
+
+
+class InputValues(NamedTuple):
+    """Records to send that differ only in their values, as lines without keys do. They go to one partition."""
+
+    values: Sequence[bytes]
+    key: bytes | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
     partition: int | None = None
     timestamp: int | None = None
@@ -43,7 +54,7 @@ class LineLayout(NamedTuple):
             before, separator, value = line.partition(self.key_separator)
             if not separator:
                 expected = self.key_separator.decode(errors="replace")
-                raise misuse(f"the line {line[:60].decode(errors='replace')!r} has no key: {expected!r} is not in it")
+                raise misuse(f"{line[:60].decode(errors='replace')!r} has no key: {expected!r} is not in it")
             key = before
         if self.empty_is_null:
             return InputRecord(key or None, value or None, self.headers)
@@ -69,16 +80,26 @@ def chunks(file: BinaryIO, separator: bytes) -> Iterator[list[bytes]]:
         yield [rest]
 
 
+CONTENT_KEYS: Final = ("key", "payload", "key_base64", "payload_base64")
+JSON_KEYS: Final = (*CONTENT_KEYS, "headers", "partition", "ts")
+IGNORED_KEYS: Final = frozenset({"topic", "offset", "tstype", "broker", "delivery_count"})
+"""Further keys that kcat's -J and `odradek consume -o json` print."""
+
+
 def from_json(line: bytes) -> InputRecord:
     """Returns the record of a line of JSON with the names of kcat's -J, and of `odradek consume -o json`: key, payload,
     headers (names and values in turn), partition, ts; key_base64 and payload_base64 for bytes that are not text. Raises
-    CommandError."""
+    CommandError, also for an unknown key, which may be a misspelt one."""
     try:
         fields = json.loads(line)
-    except ValueError as error:
-        raise misuse(f"the line {line[:60].decode(errors='replace')!r} is not JSON: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise misuse(f"{line[:60].decode(errors='replace')!r} is not JSON: {error}") from None
     if not isinstance(fields, dict):
-        raise misuse(f"the line {line[:60].decode(errors='replace')!r} is not a JSON object with key and payload")
+        raise misuse(f"{line[:60].decode(errors='replace')!r} is not a JSON object with key and payload")
+    for name in fields.keys() - {*JSON_KEYS, *IGNORED_KEYS}:
+        raise misuse(f"unknown key {name[:60]!r}{did_you_mean(name, JSON_KEYS)} (the keys are {', '.join(JSON_KEYS)})")
+    if not fields.keys() & {*CONTENT_KEYS}:
+        raise misuse(f"the object has none of the keys {', '.join(CONTENT_KEYS)}")
     return InputRecord(
         key=_content(fields, "key"),
         value=_content(fields, "payload"),

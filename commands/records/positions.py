@@ -7,8 +7,9 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from cli.times import parse_time
-from commands.client.cluster_client import ClusterClient, leaders
-from commands.errors import raise_if
+from commands.client.cluster_client import ClusterClient, outcome
+from commands.errors import CommandError, explain
+from protocol.errors import RETRIABLE, ErrorCode, error_code
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -27,6 +28,7 @@ READ_COMMITTED: Final = 1
 EXPECTED: Final = "start, end, an offset, +N after the start, -N before the end, or @TIME (@-15m, @2026-01-31T12:00:00)"
 
 Offsets = dict[TopicPartition, int]
+Errors = dict[TopicPartition, str]
 
 
 class PositionKind(Enum):
@@ -64,11 +66,20 @@ def parse_position(text: str, now_ms: int) -> Position:
     return Position(kind, int(digits))
 
 
+class Lookup(NamedTuple):
+    """The offsets of partitions, and the errors of partitions whose leader didn't return an offset."""
+
+    offsets: Offsets
+    errors: Errors
+
+
 class Bounds(NamedTuple):
-    """The start and end offsets of partitions; the end is the next offset after the last record."""
+    """The start and end offsets of partitions; the end is the next offset after the last record. `errors` has the
+    partitions that lack a start or an end."""
 
     starts: Offsets
     ends: Offsets
+    errors: Errors
 
 
 async def bounds(
@@ -82,21 +93,26 @@ async def bounds(
             list_offsets(cluster, dict.fromkeys(partitions, LATEST), isolation),
         )
     )
-    return Bounds(starts, ends)
+    return Bounds(starts.offsets, ends.offsets, starts.errors | ends.errors)
 
 
 async def resolve(
     cluster: ClusterClient, positions: Mapping[TopicPartition, Position], isolation: int = READ_UNCOMMITTED
-) -> Offsets:
+) -> Lookup:
     """Returns the offset of each position, at least the start and at most the end of its partition. A time after the
     last record is the end."""
     limits = await bounds(cluster, positions, isolation)
-    times = {place: position.number for place, position in positions.items() if position.kind is PositionKind.TIME}
+    readable = {place: position for place, position in positions.items() if place not in limits.errors}
+    times = {place: position.number for place, position in readable.items() if position.kind is PositionKind.TIME}
     by_time = await list_offsets(cluster, times, isolation)
-    return {
-        place: offset_of(position, limits.starts[place], limits.ends[place], by_time.get(place, -1))
-        for place, position in positions.items()
-    }
+    return Lookup(
+        {
+            place: offset_of(position, limits.starts[place], limits.ends[place], by_time.offsets.get(place, -1))
+            for place, position in readable.items()
+            if place not in by_time.errors
+        },
+        limits.errors | by_time.errors,
+    )
 
 
 def offset_of(position: Position, start: int, end: int, by_time: int = -1) -> int:
@@ -116,43 +132,77 @@ def offset_of(position: Position, start: int, end: int, by_time: int = -1) -> in
 
 async def list_offsets(
     cluster: ClusterClient, timestamps: Mapping[TopicPartition, int], isolation: int = READ_UNCOMMITTED
-) -> Offsets:
-    """Returns the offsets of the first records at or after the timestamps, -1 if a partition has none."""
-    names = sorted({place.topic for place in timestamps})
-    topics = {topic.name: topic for topic in await cluster.topics(names)} if names else {}
-    requests: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
-    for name in names:
-        for leader, partitions in leaders(topics[name]).items():
-            for index in (partition.partition_index for partition in partitions):
-                timestamp = timestamps.get(TopicPartition(name, index))
-                if timestamp is not None:
-                    entry = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
-                    requests.setdefault(leader, {}).setdefault(name, []).append(entry)
-    offsets: Offsets = {}
-    for answer in await cluster.together(_ask(cluster, leader, isolation, of) for leader, of in requests.items()):
-        offsets |= answer
-    for place in timestamps:
-        raise_if(str(place), 0 if place in offsets else 3)
-    return offsets
+) -> Lookup:
+    """Returns the offsets of the first records at or after the timestamps, -1 if a partition has none. Asks only the
+    leaders of these partitions; a leader that can't be asked is the error of its partitions."""
+    found = Lookup({}, {})
+    waiting, last = dict(timestamps), dict[TopicPartition, int]()
+
+    async def ask() -> tuple[int, None]:
+        requests = await _by_leader(cluster, waiting, found.errors)
+        answers = await cluster.together(
+            outcome(cluster.node(leader, _request(cluster, asked, isolation), ListOffsetsResponse))
+            for leader, asked in requests.items()
+        )
+        last.clear()
+        for asked, answer in zip(requests.values(), answers, strict=True):
+            last.update(_read(asked, answer, found))
+        for place in (*found.offsets, *found.errors):
+            waiting.pop(place, None)
+        return next(iter(last.values()), 0), None
+
+    if waiting:
+        await cluster.until_settled(ask)
+    found.errors.update({place: explain(code) for place, code in last.items()})
+    return found
 
 
-async def _ask(
-    cluster: ClusterClient, leader: int, isolation: int, topics: Mapping[str, list[ListOffsetsPartition]]
-) -> Offsets:
+async def _by_leader(
+    cluster: ClusterClient, timestamps: Mapping[TopicPartition, int], errors: Errors
+) -> dict[int, dict[TopicPartition, int]]:
+    """Returns the timestamps by the partitions' leaders. Adds the errors of partitions without a leader."""
+    leaders: dict[TopicPartition, int] = {}
+    missing: dict[str, int] = {}
+    for topic in (await cluster.metadata(sorted({place.topic for place in timestamps}))).topics:
+        missing[topic.name or ""] = topic.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        for partition in topic.partitions:
+            leaders[TopicPartition(topic.name or "", partition.partition_index)] = partition.leader_id
+    requests: dict[int, dict[TopicPartition, int]] = {}
+    for place, timestamp in timestamps.items():
+        leader = leaders.get(place)
+        if leader is None:
+            errors[place] = explain(missing.get(place.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        elif leader < 0:
+            errors[place] = explain(ErrorCode.LEADER_NOT_AVAILABLE)
+        else:
+            requests.setdefault(leader, {})[place] = timestamp
+    return requests
+
+
+def _request(cluster: ClusterClient, timestamps: Mapping[TopicPartition, int], isolation: int) -> ListOffsetsRequest:
+    topics: dict[str, list[ListOffsetsPartition]] = {}
+    for (name, index), timestamp in sorted(timestamps.items()):
+        entry = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+        topics.setdefault(name, []).append(entry)
     entries = [ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
-    request = ListOffsetsRequest(
-        replica_id=-1, isolation_level=isolation, topics=entries, timeout_ms=cluster.timeout_ms
-    )
+    return ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=entries, timeout_ms=cluster.timeout_ms)
 
-    async def ask() -> tuple[int, ListOffsetsResponse]:
-        answer = await cluster.node(leader, request, ListOffsetsResponse)
-        codes = (partition.error_code for topic in answer.topics for partition in topic.partitions)
-        return next((code for code in codes if code), 0), answer
 
-    offsets: Offsets = {}
-    for topic in (await cluster.until_settled(ask)).topics:
+def _read(
+    asked: Iterable[TopicPartition], answer: ListOffsetsResponse | CommandError, found: Lookup
+) -> dict[TopicPartition, int]:
+    """Adds the offsets and errors of a leader's answer. Returns the retriable errors of partitions to ask for again."""
+    if isinstance(answer, CommandError):
+        found.errors.update(dict.fromkeys(asked, answer.message))
+        return {}
+    retriable: dict[TopicPartition, int] = {}
+    for topic in answer.topics:
         for partition in topic.partitions:
             place = TopicPartition(topic.name, partition.partition_index)
-            raise_if(str(place), partition.error_code)
-            offsets[place] = partition.offset
-    return offsets
+            if not partition.error_code:
+                found.offsets[place] = partition.offset
+            elif error_code(partition.error_code) in RETRIABLE:
+                retriable[place] = partition.error_code
+            else:
+                found.errors[place] = explain(partition.error_code)
+    return retriable

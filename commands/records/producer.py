@@ -7,13 +7,13 @@ It has one request in flight for each leader, so the records keep the order of t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from client.errors import RequestTimedOut
 from commands.client.cluster_client import PAUSE, ClusterClient, draw
 from commands.errors import BrokerUnreachable, CommandError, raise_if, refusal
-from commands.records.input import InputRecord
+from commands.records.input import InputRecord, InputValues
 from commands.records.partitioning import partition_of_key
 from commands.records.transaction import NO_PRODUCER, ProducerTransaction, idempotent_identity
 from protocol.errors import RETRIABLE, ErrorCode, error_code
@@ -24,9 +24,9 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from protocol.records.building import build
+from protocol.records.building import build, build_values
 from protocol.records.compression import Compression
-from protocol.records.record import Record
+from protocol.records.record import Record, encode_headers
 from protocol.types import TopicPartition
 
 BATCH_BYTES: Final = 512 * 1024
@@ -39,6 +39,12 @@ NAMES_VERSION: Final = 11
 MAX_SEQUENCE: Final = 0x7FFFFFFF
 RECORD_OVERHEAD: Final = 32
 """Upper bound of a record's bytes besides key and value."""
+VALUE_OVERHEAD: Final = 24
+"""The same for a record with the batch's timestamp and without headers."""
+
+
+Batch: TypeAlias = "list[InputRecord] | InputValues"
+"""The records of one batch."""
 
 
 class ProduceOptions(NamedTuple):
@@ -87,23 +93,26 @@ class RecordProducer:
         if self._transaction is not None:
             await self._transaction.end(commit=commit)
 
-    async def send(self, topic: str, records: Iterable[InputRecord]) -> None:
+    async def send(self, topic: str, records: Sequence[InputRecord] | InputValues) -> None:
         """Sends records in order, and returns when all are written. Raises CommandError if a record is rejected."""
-        by_partition: dict[TopicPartition, list[InputRecord]] = {}
-        for record in records:
-            place = await self._place(topic, record)
-            by_partition.setdefault(place, []).append(record)
+        if topic not in self._counts:
+            await self._find(topic)
+        waiting: dict[TopicPartition, list[Batch]] = {}
+        if isinstance(records, InputValues):
+            waiting[self._place(topic, records)] = [*batches_of_values(records)]
+        else:
+            by_partition: dict[TopicPartition, list[InputRecord]] = {}
+            for record in records:
+                by_partition.setdefault(self._place(topic, record), []).append(record)
+            waiting |= {place: [*batches(listed)] for place, listed in by_partition.items()}
         self._turn += 1
         if self._transaction is not None:
-            await self._transaction.add(by_partition)
-        waiting = {place: batches(listed) for place, listed in by_partition.items()}
+            await self._transaction.add(waiting)
         while waiting:
             await self._send_round({place: queue.pop(0) for place, queue in waiting.items()})
             waiting = {place: queue for place, queue in waiting.items() if queue}
 
-    async def _place(self, topic: str, record: InputRecord) -> TopicPartition:
-        if topic not in self._counts:
-            await self._find(topic)
+    def _place(self, topic: str, record: InputRecord | InputValues) -> TopicPartition:
         count = self._counts[topic]
         if record.partition is not None:
             if record.partition >= count:
@@ -119,7 +128,7 @@ class RecordProducer:
         for partition in described.partitions:
             self._leaders[TopicPartition(topic, partition.partition_index)] = partition.leader_id
 
-    async def _send_round(self, round_: dict[TopicPartition, list[InputRecord]]) -> None:
+    async def _send_round(self, round_: dict[TopicPartition, Batch]) -> None:
         """Sends one batch to each partition, repeatedly until all are written."""
         now_ms = self._cluster.clock.now_ms()
         built = {place: self._batch(place, records, now_ms) for place, records in round_.items()}
@@ -131,7 +140,7 @@ class RecordProducer:
                 by_leader.setdefault(self._leaders[place], {})[place] = batch
             results = await asyncio.gather(*(self._send_to(leader, part) for leader, part in by_leader.items()))
             for place, result in ((place, result) for part in results for place, result in part.items()):
-                if self._is_written(place, result, len(round_[place])):
+                if self._is_written(place, result, _count(round_[place])):
                     del built[place]
             if built:
                 if self._cluster.clock.monotonic_ms() > deadline_ms:
@@ -141,10 +150,22 @@ class RecordProducer:
                 for topic in {place.topic for place in built}:
                     await self._find(topic)
 
-    def _batch(self, place: TopicPartition, records: Sequence[InputRecord], now_ms: int) -> bytearray:
+    def _batch(self, place: TopicPartition, records: Batch, now_ms: int) -> bytearray:
         sequence = self._sequences.get(place, 0) if self._identity.producer_id >= 0 else -1
         if sequence >= 0:
-            self._sequences[place] = (sequence + len(records)) & MAX_SEQUENCE
+            self._sequences[place] = (sequence + _count(records)) & MAX_SEQUENCE
+        if isinstance(records, InputValues):
+            return build_values(
+                records.values,
+                key=records.key,
+                headers=records.headers,
+                timestamp=now_ms if records.timestamp is None else records.timestamp,
+                producer_id=self._identity.producer_id,
+                producer_epoch=self._identity.epoch,
+                base_sequence=sequence,
+                transactional=self._transaction is not None,
+                compression=self._options.codec,
+            )
         return build(
             [
                 Record(
@@ -212,6 +233,24 @@ class RecordProducer:
         first = before.first if before else result.base_offset
         self.written[place] = Written((before.records if before else 0) + count, first, last)
         return True
+
+
+def _count(batch: Batch) -> int:
+    return len(batch.values if isinstance(batch, InputValues) else batch)
+
+
+def batches_of_values(records: InputValues) -> list[InputValues]:
+    """Divides records like `batches`."""
+    per_record = VALUE_OVERHEAD + len(records.key or b"") + len(encode_headers(records.headers))
+    divided: list[InputValues] = []
+    start = size = 0
+    for at, value in enumerate(records.values):
+        own = per_record + len(value)
+        if size + own > BATCH_BYTES and at > start:
+            divided.append(records._replace(values=records.values[start:at]))
+            start, size = at, 0
+        size += own
+    return [*divided, records._replace(values=records.values[start:])]
 
 
 def batches(records: Sequence[InputRecord]) -> list[list[InputRecord]]:

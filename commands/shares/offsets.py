@@ -9,7 +9,7 @@ from typing import Final
 from commands.client.cluster_client import ClusterClient, CoordinatorKind
 from commands.errors import explain, raise_if
 from commands.groups.offsets import by_topic
-from commands.printing import Row
+from commands.printing import Row, error_of
 from commands.records.positions import Offsets
 from protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -54,17 +54,14 @@ async def share_rows(cluster: ClusterClient, group: str) -> list[Row]:
     rows: list[Row] = []
     for topic in sorted(described.topics, key=lambda topic: topic.topic_name):
         for partition in sorted(topic.partitions, key=lambda described: described.partition_index):
-            raise_if(
-                f"group {group}, {topic.topic_name}-{partition.partition_index}",
-                partition.error_code,
-                partition.error_message,
-            )
+            code, message = partition.error_code, partition.error_message
             rows.append(
                 {
                     "topic": topic.topic_name,
                     "partition": partition.partition_index,
-                    "start": partition.start_offset if partition.start_offset >= 0 else None,
-                    "lag": partition.lag if partition.lag >= 0 else None,
+                    "start": partition.start_offset if partition.start_offset >= 0 and not code else None,
+                    "lag": partition.lag if partition.lag >= 0 and not code else None,
+                    **error_of(explain(code, message) if code else None),
                 }
             )
     return rows

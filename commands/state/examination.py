@@ -10,8 +10,8 @@ from typing import Final, NamedTuple, TypeVar
 from client.errors import RequestTimedOut, UnsupportedVersion
 from commands.client.cluster_client import FAILURES, ClusterClient
 from commands.errors import CommandError, raise_if
-from commands.groups.facts import GroupFacts, group_facts, has_lag, readable_places
-from commands.groups.listing import GroupListing, list_groups
+from commands.groups.facts import GroupFacts, all_places, group_facts, has_lag
+from commands.groups.listing import GroupListing, GroupListings, list_groups
 from commands.printing import Row
 from commands.state.configs import config_of_topics
 from commands.state.quorum import NOBODY, QuorumDescription, describe_quorum
@@ -156,20 +156,23 @@ class Examination:
             return QuorumDescription(NOBODY, -1, -1, ())
 
     async def _courses(self, topics: Iterable[MetadataResponseTopic]) -> list[GroupCourse]:
-        readable = readable_places(topics)
-        before = await self._groups(readable)
+        existing = all_places(topics)
+        before = await self._groups(existing)
         await self._cluster.pause(self._watch_ms)
-        after = {facts.group.group: facts for facts in await self._groups(readable)}
+        after = {facts.group.group: facts for facts in await self._groups(existing)}
         return [GroupCourse(facts, after[facts.group.group]) for facts in before if facts.group.group in after]
 
-    async def _groups(self, readable: set[TopicPartition]) -> list[GroupFacts]:
-        listings: list[GroupListing] = await self._seen("groups", list_groups(self._cluster), [])
-        looks = [self._group(listing, readable) for listing in listings if has_lag(listing)]
+    async def _groups(self, existing: set[TopicPartition]) -> list[GroupFacts]:
+        listings = await self._seen("groups", list_groups(self._cluster), GroupListings([], {}))
+        self._unseen += [
+            ("groups", error) for error in listings.errors.values() if ("groups", error) not in self._unseen
+        ]
+        looks = [self._group(listing, existing) for listing in listings.groups if has_lag(listing)]
         return [facts for facts in await asyncio.gather(*looks) if facts is not None]
 
-    async def _group(self, listing: GroupListing, readable: set[TopicPartition]) -> GroupFacts | None:
+    async def _group(self, listing: GroupListing, existing: set[TopicPartition]) -> GroupFacts | None:
         try:
-            return await group_facts(self._cluster, listing, readable)
+            return await group_facts(self._cluster, listing, existing)
         except FAILURES as error:
             seen_before = any(part == f"group {listing.group}" for part, _ in self._unseen)
             if not seen_before and ErrorCode.GROUP_ID_NOT_FOUND.name not in str(error):  # deleted since it was listed

@@ -199,13 +199,13 @@ def flapping_groups(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]
 
 def lagging_groups(facts: ClusterFacts, limits: DoctorLimits) -> Iterator[Diagnosis]:
     for course in facts.groups:
-        if course.after.lag > limits.lag and (why := _why_it_lags(course, facts.watched_ms)):
+        if course.after.known_lag > limits.lag and (why := _why_it_lags(course, facts.watched_ms)):
             group = course.after.group
             worst = max(course.after.lags, key=lambda place: course.after.lags[place])
             yield Diagnosis(
                 WARNING,
                 f"group {group.group}",
-                f"group {group.group} has {course.after.lag} records left, {course.after.lags[worst]} of them in "
+                f"group {group.group} has {course.after.known_lag} records left, {course.after.lags[worst]} of them in "
                 f"{worst}, and {why}.",
                 f"odradek {'share' if group.type == SHARE else 'group'} describe {group.group}",
             )
@@ -218,9 +218,9 @@ def _why_it_lags(course: GroupCourse, watched_ms: int) -> str:
         return "it has no members"
     if after.group.type != SHARE and before.committed == after.committed:
         return f"it has committed nothing for {_seconds(watched_ms)}"
-    if after.lag > before.lag:
-        return f"the lag has grown by {after.lag - before.lag} in {_seconds(watched_ms)}"
-    return "" if after.lag < before.lag else f"the lag has not fallen for {_seconds(watched_ms)}"
+    if after.known_lag > before.known_lag:
+        return f"the lag has grown by {after.known_lag - before.known_lag} in {_seconds(watched_ms)}"
+    return "" if after.known_lag < before.known_lag else f"the lag has not fallen for {_seconds(watched_ms)}"
 
 
 def throttled_client(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:

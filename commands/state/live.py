@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from cli.times import show_time
 from commands.groups.facts import GroupFacts
-from commands.printing import Row, aligned, cell
+from commands.printing import Row, aligned, cell, error_of
 from protocol.types import TopicPartition
 
 TOPIC_COLUMNS: Final = ("topic", "partitions", "records", "records_per_s")
@@ -27,9 +28,18 @@ class ClusterSample(NamedTuple):
     cluster: str
     brokers: int
     ends: dict[TopicPartition, int]
-    """The end offset of each partition that has a leader."""
+    """The end offset of each partition whose leader answered."""
     starts: dict[TopicPartition, int]
     groups: list[GroupFacts]
+    unread: Mapping[TopicPartition, str] = MappingProxyType({})
+    """The partitions whose leader didn't answer, with the errors."""
+    unlisted: Mapping[int, str] = MappingProxyType({})
+    """The brokers that didn't list the groups that they coordinate, with the errors."""
+
+    @property
+    def places(self) -> set[TopicPartition]:
+        """All partitions."""
+        return {*self.ends, *self.unread}
 
 
 class View(NamedTuple):
@@ -53,8 +63,8 @@ def view(before: ClusterSample | None, now: ClusterSample) -> View:
         "at": show_time(now.now_ms),
         "cluster": now.cluster,
         "brokers": now.brokers,
-        "topics_total": len({place.topic for place in now.ends}),
-        "partitions_total": len(now.ends),
+        "topics_total": len({place.topic for place in now.places}),
+        "partitions_total": len(now.places),
         "groups_total": len(now.groups),
     }
     return View(head, _topics(before, now, elapsed_s), _groups(before, now, elapsed_s), _clients(now.groups))
@@ -62,17 +72,21 @@ def view(before: ClusterSample | None, now: ClusterSample) -> View:
 
 def _topics(before: ClusterSample | None, now: ClusterSample, elapsed_s: float) -> list[Row]:
     rows: list[dict[str, object]] = []
-    for topic in sorted({place.topic for place in now.ends}):
-        places = [place for place in now.ends if place.topic == topic]
-        written = None
-        if before is not None:
-            written = sum(now.ends[place] - before.ends[place] for place in places if place in before.ends)
+    for topic in sorted({place.topic for place in now.places}):
+        places = sorted(place for place in now.places if place.topic == topic)
+        errors = [f"{place}: {now.unread[place]}" for place in places if place in now.unread]
+        written = records = None
+        if not errors:
+            records = sum(now.ends[place] - now.starts.get(place, 0) for place in places)
+            if before is not None:
+                written = sum(now.ends[place] - before.ends[place] for place in places if place in before.ends)
         rows.append(
             {
                 "topic": topic,
                 "partitions": len(places),
-                "records": sum(now.ends[place] - now.starts.get(place, 0) for place in places),
+                "records": records,
                 "records_per_s": _rate(written, elapsed_s),
+                **error_of("; ".join(dict.fromkeys(errors))),
             }
         )
     return sorted(rows, key=lambda row: -_number(row["records_per_s"]))
@@ -93,11 +107,20 @@ def _groups(before: ClusterSample | None, now: ClusterSample, elapsed_s: float) 
                 "state": facts.group.state,
                 "members": len(facts.group.members),
                 "lag": facts.lag,
-                "lag_per_s": _rate(None if was is None else facts.lag - was.lag, elapsed_s),
+                "lag_per_s": _rate(_difference(facts, was), elapsed_s),
                 "read_per_s": _rate(read, elapsed_s),
+                **error_of("; ".join(f"{place}: {error}" for place, error in facts.errors.items() if error)),
             }
         )
-    return sorted(rows, key=lambda row: (-_number(row["lag"]), str(row["group"])))
+    rows += [{"group": None, "error": error} for error in now.unlisted.values()]
+    return sorted(rows, key=lambda row: (-_number(row.get("lag")), str(row["group"] or "")))
+
+
+def _difference(now: GroupFacts, before: GroupFacts | None) -> int | None:
+    """Returns the growth of a group's lag; None if it is unknown."""
+    if before is None or now.lag is None or before.lag is None:
+        return None
+    return now.lag - before.lag
 
 
 def _clients(groups: Iterable[GroupFacts]) -> list[Row]:
@@ -135,6 +158,8 @@ def screen(shown: View, width: int, height: int) -> list[str]:
 
 def table(columns: Sequence[str], rows: Sequence[Row], total: int) -> list[str]:
     """Returns a table's lines. If not all rows are shown, the title of the first column has their number."""
+    if any(row.get("error") for row in rows):
+        columns = (*columns, "error")
     titles = [column.replace("_per_s", "/s").replace("_", " ").upper() for column in columns]
     if len(rows) < total:
         titles[0] += f" ({len(rows)} of {total})"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from commands.client.cluster_client import ClusterClient, leaders
-from commands.errors import explain
+from commands.client.cluster_client import ClusterClient, leaders, outcome
+from commands.errors import CommandError, explain
 from commands.printing import Row
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic
@@ -60,7 +60,10 @@ async def create_topics(
             rows.append({**row, "error": explain(topic.error_code, topic.error_message)})
         else:
             row |= {"partitions": topic.num_partitions, "replicas": topic.replication_factor}
-            rows.append({**row, "result": "would be created" if dry_run else "created"})
+            result = "would be created" if dry_run else "created"
+            if 0 <= topic.replication_factor < replicas:
+                result += f", with fewer than {replicas} replicas: the cluster has too few brokers"
+            rows.append({**row, "result": result})
     return rows
 
 
@@ -114,7 +117,9 @@ async def delete_records(cluster: ClusterClient, topic: MetadataResponseTopic, o
         request = DeleteRecordsRequest(
             topics=[DeleteRecordsTopic(name=name, partitions=entries)], timeout_ms=cluster.timeout_ms
         )
-        answer = await cluster.node(leader, request, DeleteRecordsResponse)
+        answer = await outcome(cluster.node(leader, request, DeleteRecordsResponse))
+        if isinstance(answer, CommandError):
+            return [{"topic": name, "partition": index, "error": answer.message} for index in indexes]
         return [
             {"topic": name, "partition": partition.partition_index, "error": explain(partition.error_code)}
             if partition.error_code
@@ -130,7 +135,7 @@ async def delete_records(cluster: ClusterClient, topic: MetadataResponseTopic, o
 
     by_leader = {
         leader: [partition.partition_index for partition in partitions if partition.partition_index in offsets]
-        for leader, partitions in leaders(topic).items()
+        for leader, partitions in leaders(topic, skip_leaderless=True).items()
     }
     answers = await cluster.together(at(leader, indexes) for leader, indexes in by_leader.items() if indexes)
-    return sorted((row for rows in answers for row in rows), key=lambda row: str(row["partition"]).zfill(10))
+    return [row for rows in answers for row in rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
+from typing import Final, NamedTuple
 
 from cli.actions import Actions
 from cli.flags import GROUP, TOPIC, TRANSACTIONAL_ID, USER, YES
@@ -14,6 +14,10 @@ from protocol.acl import ANY, CLUSTER_NAME, NAMES, PatternType, Permission, Reso
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+
+ROLES_HELP: Final = """\
+--producer adds the operations of a producer: write, describe and create on the topic, write and describe on the
+transactional id. --consumer adds those of a consumer: read and describe on the topic, read on the group."""
 
 COLUMNS: Final = ("resource", "name", "pattern", "principal", "host", "operation", "permission")
 
@@ -34,7 +38,10 @@ def declare(actions: Actions) -> None:
         examples=(
             "odradek acl add --allow User:ana --topic orders --operation read --operation describe",
             "odradek acl add --deny User:bob --topic pay --prefixed --operation all",
+            "odradek acl add --allow User:shop --producer --topic orders --transactional-id shop-1",
+            "odradek acl add --allow User:billing --consumer --topic orders --group billing",
         ),
+        more=ROLES_HELP,
     )
     actions.add(
         "delete",
@@ -45,8 +52,8 @@ def declare(actions: Actions) -> None:
     )
 
 
-def _resource_options(parser: argparse.ArgumentParser) -> None:
-    resource = parser.add_mutually_exclusive_group()
+def _resource_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    resource = parser if several else parser.add_mutually_exclusive_group()
     for flag in (TOPIC, GROUP, TRANSACTIONAL_ID, USER):
         flag.add(resource)
     resource.add_argument("--cluster", action="store_true", help="the cluster itself")
@@ -65,13 +72,16 @@ def _delete_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    _resource_options(parser)
+    _resource_options(parser, several=True)
     principal = parser.add_mutually_exclusive_group(required=True)
     principal.add_argument("--allow", metavar="User:NAME", help="principal that may do the operations")
     principal.add_argument("--deny", metavar="User:NAME", help="principal that may not do the operations")
     words = [*OPERATIONS]
-    parser.add_argument("--operation", action="append", choices=words, required=True, metavar="OPERATION",
-                        help=f"repeatable: {', '.join(words)}")  # fmt: skip
+    operations = parser.add_mutually_exclusive_group(required=True)
+    operations.add_argument("--operation", action="append", choices=words, metavar="OPERATION",
+                            help=f"repeatable: {', '.join(words)}")  # fmt: skip
+    operations.add_argument("--producer", action="store_true", help="the operations of a producer")
+    operations.add_argument("--consumer", action="store_true", help="the operations of a consumer")
 
 
 def word(name: str) -> str:
@@ -81,6 +91,45 @@ def word(name: str) -> str:
 
 OPERATIONS: Final = {word(name): code for code, name in NAMES["operation"].items() if code != ANY}
 """The operations of entries, by their names on the command line."""
+
+
+class Grant(NamedTuple):
+    """An operation on a resource."""
+
+    kind: Resource
+    name: str
+    operation: int
+
+
+PRODUCER: Final = {
+    Resource.TOPIC: ("write", "describe", "create"),
+    Resource.TRANSACTIONAL_ID: ("write", "describe"),
+}
+CONSUMER: Final = {Resource.TOPIC: ("read", "describe"), Resource.GROUP: ("read",)}
+"""The operations of a role, by resource (org.apache.kafka.tools.AclCommand)."""
+
+
+def _grants(options: argparse.Namespace) -> list[Grant]:
+    """Returns the operations that the options name. Raises CommandError."""
+    named = {
+        kind: name
+        for kind in (Resource.TOPIC, Resource.GROUP, Resource.TRANSACTIONAL_ID, Resource.USER)
+        if (name := getattr(options, kind.name.lower())) is not None
+    }
+    if options.cluster:
+        named[Resource.CLUSTER] = CLUSTER_NAME
+    if not (options.producer or options.consumer):
+        if len(named) != 1:
+            raise misuse("name one resource with --topic, --group, --transactional-id, --user or --cluster")
+        return [Grant(kind, name, OPERATIONS[word]) for kind, name in named.items() for word in options.operation]
+    role, operations, needed = (
+        ("--producer", PRODUCER, {Resource.TOPIC}) if options.producer else ("--consumer", CONSUMER, {*CONSUMER})
+    )
+    if missing := sorted(needed - named.keys()):
+        raise misuse(f"{role} needs --{word(missing[0].name)}")
+    if other := sorted(named.keys() - operations.keys()):
+        raise misuse(f"{role} has no operation on --{word(other[0].name)}")
+    return [Grant(kind, name, OPERATIONS[text]) for kind, name in named.items() for text in operations[kind]]
 
 
 def _resource(options: argparse.Namespace) -> tuple[int, str | None]:
@@ -141,28 +190,32 @@ async def list_all(session: Session) -> None:
 
 async def add(session: Session) -> int:
     options = session.options
-    kind, name = _resource(options)
-    if name is None:
-        raise misuse("name the resource with --topic, --group, --transactional-id, --user or --cluster")
+    grants = _grants(options)
     principal = _principal(options.allow or options.deny, "--allow" if options.allow else "--deny") or ""
     permission = Permission.ALLOW if options.allow else Permission.DENY
     creations = [
         AclCreation(
-            resource_type=kind,
-            resource_name=name,
+            resource_type=grant.kind,
+            resource_name=grant.name,
             resource_pattern_type=_pattern(options, PatternType.LITERAL),
             principal=principal,
             host=options.host or "*",
-            operation=OPERATIONS[operation],
+            operation=grant.operation,
             permission_type=permission,
         )
-        for operation in options.operation
+        for grant in grants
     ]
     answer = await session.cluster.controller(CreateAclsRequest(creations=creations), CreateAclsResponse)
     rows: list[Row] = []
     for entry, result in zip(creations, answer.results, strict=True):
         row = _row(
-            kind, name, entry.resource_pattern_type, principal, entry.host, entry.operation, entry.permission_type
+            entry.resource_type,
+            entry.resource_name,
+            entry.resource_pattern_type,
+            principal,
+            entry.host,
+            entry.operation,
+            entry.permission_type,
         )
         error = explain(result.error_code, result.error_message) if result.error_code else None
         rows.append({**row, "error": error} if error else {**row, "result": "added"})

@@ -6,8 +6,8 @@ from typing import Final
 
 from cli.actions import Actions
 from commands.client.cluster_client import ClusterClient
-from commands.errors import raise_if
-from commands.printing import Row
+from commands.errors import CommandError, explain, raise_if
+from commands.printing import Row, error_of
 from commands.session import Session
 from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -55,13 +55,15 @@ async def describe(session: Session) -> None:
     )
 
 
-async def _disks(cluster: ClusterClient) -> dict[int, dict[str, object]]:
-    """Returns the bytes of each broker's partitions, and the free bytes of its fullest disk; None if it doesn't return
-    them."""
+async def _disks(cluster: ClusterClient) -> dict[int, Row]:
+    """Returns the bytes of each broker's partitions, and the free bytes of its fullest disk, None if it doesn't return
+    them; or the error of a broker that can't be asked."""
     answers = await cluster.every(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
-    disks: dict[int, dict[str, object]] = {}
+    disks: dict[int, Row] = {}
     for node, answer in answers.items():
-        raise_if(f"log directories of broker {node}", answer.error_code)
+        if isinstance(answer, CommandError) or answer.error_code:
+            disks[node] = error_of(str(answer) if isinstance(answer, CommandError) else explain(answer.error_code))
+            continue
         sizes = [part.partition_size for entry in answer.results for topic in entry.topics for part in topic.partitions]
         free = [entry.usable_bytes for entry in answer.results if entry.usable_bytes >= 0]
         disks[node] = {"bytes": sum(sizes), "free_bytes": min(free, default=None)}

@@ -13,8 +13,18 @@ from commands.errors import misuse
 from commands.records.fetching import FetchedRecords, PartitionReader
 from commands.records.layout import add_record_layout, record_writer
 from commands.records.output import FORMAT_HELP, PrintedRecord
-from commands.records.positions import EXPECTED, READ_COMMITTED, READ_UNCOMMITTED, START, Position, bounds, resolve
-from commands.session import Session
+from commands.records.positions import (
+    EXPECTED,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    START,
+    Lookup,
+    Position,
+    PositionKind,
+    bounds,
+    resolve,
+)
+from commands.session import Session, add_topics, chosen_topics
 from protocol.lazy import lazy
 from protocol.types import TopicPartition
 
@@ -44,7 +54,7 @@ def declare(actions: Actions) -> None:
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("topics", nargs="+", metavar="TOPIC")
+    add_topics(parser)
     GROUP.add(parser, help="read as a member of this group, which shares partitions and commits offsets")
     PARTITION.add(parser, repeatable=True)
     FROM.add(parser, help="first position to read; default: start, or the committed offsets of a group")
@@ -71,6 +81,7 @@ async def consume(session: Session) -> None:
     if until is not None and options.exit_at_end:
         raise misuse("--until and --exit-at-end exclude each other")
     write = record_writer(session)
+    options.topics = await chosen_topics(session)
     if options.group is not None:
         if options.partition or start is not None or until is not None:
             raise misuse("--group has its own offsets and partitions: leave out -p, --from and --until")
@@ -79,8 +90,12 @@ async def consume(session: Session) -> None:
     places = await _places(session)
     isolation = ISOLATION[options.isolation]
     reader = PartitionReader(session.cluster, isolation=isolation)
-    reader.positions |= await resolve(session.cluster, dict.fromkeys(places, start or START))
-    limits = ReadLimits(await _ends(session, places, until, isolation), options.count)
+    ends, unbounded = await _ends(session, places, until, isolation)
+    starts, unknown = await _starts(session, [place for place in places if place not in unbounded], start or START)
+    reader.positions |= starts
+    for place, error in sorted((unbounded | unknown).items()):
+        session.output.failed(f"{place}: {error}")
+    limits = ReadLimits(ends, options.count)
     try:
         await _read(session, reader, limits, write)
     finally:
@@ -98,16 +113,26 @@ async def _places(session: Session) -> list[TopicPartition]:
     return places
 
 
-async def _ends(
-    session: Session, places: list[TopicPartition], until: Position | None, isolation: int
-) -> dict[TopicPartition, int]:
+async def _starts(session: Session, places: list[TopicPartition], start: Position) -> Lookup:
+    """Returns the offset at which to start, by partition. If a partition's leader can't be asked, a start that needs no
+    look-up is used: the reader waits for a leader, and continues at the log's start if the offset isn't in the log."""
+    found = await resolve(session.cluster, dict.fromkeys(places, start))
+    if start.kind not in (PositionKind.START, PositionKind.OFFSET) or session.options.exit_at_end:
+        return found
+    for place, error in found.errors.items():
+        session.output.note(f"odradek: {place}: {error}; waiting for it")
+    return Lookup({**dict.fromkeys(found.errors, start.number), **found.offsets}, {})
+
+
+async def _ends(session: Session, places: list[TopicPartition], until: Position | None, isolation: int) -> Lookup:
     """Returns the offset at which to stop, by partition."""
     if session.options.exit_at_end:
-        return (await bounds(session.cluster, places, isolation)).ends
+        limits = await bounds(session.cluster, places, isolation)
+        return Lookup(limits.ends, limits.errors)
     if until is None:
-        return {}
-    if until.kind.value == "offset":
-        return dict.fromkeys(places, until.number)  # also an offset that is not written yet
+        return Lookup({}, {})
+    if until.kind is PositionKind.OFFSET:
+        return Lookup(dict.fromkeys(places, until.number), {})  # also an offset that is not written yet
     return await resolve(session.cluster, dict.fromkeys(places, until), isolation)
 
 

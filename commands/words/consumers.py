@@ -11,8 +11,9 @@ from cli.flags import YES, ZOOKEEPER
 from cli.parser import Parser
 from commands.client.cluster_client import ClusterClient
 from commands.errors import CommandError
-from commands.groups.listing import describe_group, list_groups
+from commands.groups.listing import describe_group, listing_of
 from commands.groups.offsets import commit_offsets, committed_offsets
+from commands.printing import error_of
 from commands.records.positions import LATEST, list_offsets
 from commands.session import Session
 from commands.zookeeper.assignors import STRATEGIES, Owners
@@ -81,16 +82,15 @@ def _migrate_options(parser: Parser) -> None:
     parser.rename("--to", "--into")
 
 
-async def show(session: Session) -> int:
+async def show(session: Session) -> None:
     """Shows a row for each partition that has an owner, an offset or an assigned thread."""
     with zookeeper(session.options.zookeeper) as client:
         group = read_group(client, session.options.group)
     partitions = await _partitions(session.cluster)
     due = _due(session, group, partitions)
     named = sorted({*group.owners, *group.offsets, *due})
-    ends = await list_offsets(
-        session.cluster, {place: LATEST for place in named if place.partition in partitions.get(place.topic, ())}
-    )
+    present = [place for place in named if place.partition in partitions.get(place.topic, ())]
+    ends, errors = await list_offsets(session.cluster, dict.fromkeys(present, LATEST))
     rows = [
         {
             "topic": place.topic,
@@ -100,11 +100,11 @@ async def show(session: Session) -> int:
             "lag": ends[place] - group.offsets[place] if place in ends and place in group.offsets else None,
             "owner": group.owners.get(place),
             "due": due.get(place),
+            **error_of(errors.get(place)),
         }
         for place in named
     ]
     session.output.rows(SHOWN, rows, empty=f"group {session.options.group} has neither members nor offsets")
-    return DONE
 
 
 def _due(session: Session, group: OldGroup, partitions: Mapping[str, Sequence[int]]) -> Owners:
@@ -167,7 +167,7 @@ async def _refuse_running(cluster: ClusterClient, name: str, group: OldGroup) ->
     if group.members:
         names = ", ".join(entry.consumer_id for entry in group.members)
         raise CommandError(f"group {name} has consumers in ZooKeeper: {names}; stop them first", FAILED)
-    listing = next((entry for entry in await list_groups(cluster) if entry.group == name), None)
+    listing = await listing_of(cluster, name)
     if listing is None:
         return
     described = await describe_group(cluster, name, listing.type)

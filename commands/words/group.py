@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from cli.actions import Actions
 from cli.flags import YES
-from commands.client.cluster_client import CoordinatorKind
+from commands.client.cluster_client import CoordinatorKind, outcome
 from commands.errors import CommandError, explain
 from commands.groups.listing import SHARE, TYPES, GroupDescription, describe_all, list_groups
 from commands.groups.offsets import commit_offsets, committed_offsets, delete_offsets
 from commands.groups.reset import RESET_HELP, reset_offsets, reset_options
-from commands.printing import Row
+from commands.printing import Row, error_of
 from commands.records.positions import LATEST as LOG_END
 from commands.records.positions import READ_COMMITTED, list_offsets
 from commands.session import Session
@@ -103,11 +103,13 @@ async def list_all(session: Session) -> None:
 async def show_listings(session: Session, types: Collection[str]) -> None:
     """Shows the groups of `types` (all types if empty) and of the states that --state names."""
     states = {state.lower() for state in session.options.state or ()}
-    rows = [
+    listings = await list_groups(session.cluster)
+    rows: list[Row] = [
         listing._asdict()
-        for listing in await list_groups(session.cluster)
+        for listing in listings.groups
         if (not types or listing.type in types) and (not states or listing.state.lower() in states)
     ]
+    rows += [{"group": None, "coordinator": node, "error": error} for node, error in listings.errors.items()]
     session.output.rows(("group", "type", "state", "protocol", "coordinator"), rows, empty="there are no groups")
 
 
@@ -115,20 +117,33 @@ async def describe(session: Session) -> None:
     await show(session, await describe_all(session.cluster, session.options.groups))
 
 
-async def show(session: Session, groups: Iterable[GroupDescription]) -> None:
-    """Shows groups with their partitions."""
-    for group in groups:
-        is_shared = group.type == SHARE
-        partitions = await (share_rows(session.cluster, group.group) if is_shared else lag_rows(session, group))
-        lag = sum(lag for row in partitions if isinstance(lag := row["lag"], int))
-        total: dict[str, object] = {**_head(group), "lag": lag}
+async def show(session: Session, groups: Mapping[str, GroupDescription | CommandError]) -> None:
+    """Shows groups with their partitions. The lag of a group is unknown if a partition's lag is."""
+    for name, group in groups.items():
+        partitions = group if isinstance(group, CommandError) else await outcome(partition_rows(session, group))
+        if isinstance(group, CommandError) or isinstance(partitions, CommandError):
+            session.output.rows(("group",), [{"group": name, "error": str(partitions)}])
+            continue
+        known = sum(lag for row in partitions if isinstance(lag := row["lag"], int))
+        total: dict[str, object] = {**_head(group), "lag": None if any(map(_has_unknown_lag, partitions)) else known}
         session.output.document(
             {**total, "partitions": partitions},
             (
-                (f"group {group.group}", ("type", "state", "assignor", "coordinator", "members", "lag"), [total]),
-                ("partitions", SHARE_COLUMNS if is_shared else LAG_COLUMNS, partitions),
+                (f"group {name}", ("type", "state", "assignor", "coordinator", "members", "lag"), [total]),
+                ("partitions", SHARE_COLUMNS if group.type == SHARE else LAG_COLUMNS, partitions),
             ),
         )
+
+
+async def partition_rows(session: Session, group: GroupDescription) -> list[Row]:
+    """Returns a row for each partition of a group, with its lag."""
+    return await (share_rows(session.cluster, group.group) if group.type == SHARE else lag_rows(session, group))
+
+
+def _has_unknown_lag(row: Row) -> bool:
+    """True if a partition has a lag that the cluster didn't return. A partition of a consumer group has none before its
+    first commit, and after its topic was deleted."""
+    return bool(row.get("error")) or ("committed" not in row and row["lag"] is None)
 
 
 def _head(group: GroupDescription) -> dict[str, object]:
@@ -150,7 +165,7 @@ async def lag_rows(session: Session, group: GroupDescription) -> list[Row]:
     metadata = await session.cluster.metadata({place.topic for place in places})
     existing = {topic.name for topic in metadata.topics if not topic.error_code}
     present = [place for place in places if place.topic in existing]
-    ends = await list_offsets(session.cluster, dict.fromkeys(present, LOG_END), READ_COMMITTED)
+    ends, errors = await list_offsets(session.cluster, dict.fromkeys(present, LOG_END), READ_COMMITTED)
     rows: list[Row] = []
     for place in places:
         at, end, member = committed.get(place), ends.get(place), readers.get(place)
@@ -164,24 +179,29 @@ async def lag_rows(session: Session, group: GroupDescription) -> list[Row]:
                 "member": member.member if member else None,
                 "client": member.client if member else None,
                 "host": member.host if member else None,
+                **error_of(errors.get(place)),
             }
         )
     return rows
 
 
 async def members(session: Session) -> None:
-    rows: list[Row] = [
-        {
-            "group": group.group,
-            "member": member.member,
-            "instance": member.instance,
-            "client": member.client,
-            "host": member.host,
-            "partitions": list(map(str, member.partitions)),
-        }
-        for group in await describe_all(session.cluster, session.options.groups)
-        for member in group.members
-    ]
+    rows: list[Row] = []
+    for name, group in (await describe_all(session.cluster, session.options.groups)).items():
+        if isinstance(group, CommandError):
+            rows.append({"group": name, "error": group.message})
+            continue
+        rows += [
+            {
+                "group": name,
+                "member": member.member,
+                "instance": member.instance,
+                "client": member.client,
+                "host": member.host,
+                "partitions": list(map(str, member.partitions)),
+            }
+            for member in group.members
+        ]
     columns = ("group", "member", "instance", "client", "host", "partitions")
     session.output.rows(columns, rows, empty="there are no members")
 

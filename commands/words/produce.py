@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,9 +12,10 @@ from cli.actions import Actions
 from cli.exits import FAILED
 from cli.flags import JSON, PARTITION, TRANSACTIONAL_ID, Flag, duration
 from cli.times import parse_time
-from commands.errors import misuse
+from commands.client.links import Moments
+from commands.errors import CommandError, misuse
 from commands.files import STANDARD_INPUT, open_binary, read_bytes
-from commands.records.input import InputRecord, LineLayout, chunks, from_json, unescape
+from commands.records.input import InputRecord, InputValues, LineLayout, chunks, from_json, unescape
 from commands.records.producer import ProduceOptions, RecordProducer
 from commands.session import Session, assignments
 from commands.state.topic_changes import create_topics
@@ -21,6 +23,9 @@ from protocol.records.compression import Compression
 
 ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 0}
 CODECS: Final = {codec.name.lower(): codec for codec in Compression}
+
+PROGRESS_MS: Final = 500
+"""Time between two updates of the progress on a terminal."""
 
 MORE: Final = """\
 Each line of standard input, or of the files, is a value. With --json it is an object with the names of kcat's -J: key,
@@ -77,9 +82,13 @@ async def produce(session: Session) -> int | None:
     await producer.begin()
     committed = False
     try:
-        batches = _batches(session)
-        while (records := await asyncio.to_thread(next, batches, None)) is not None:
-            await producer.send(options.topic, records)
+        batches, progress = _batches(session), Progress(session.cluster.clock)
+        try:
+            while (records := await asyncio.to_thread(next, batches, None)) is not None:
+                await producer.send(options.topic, records)
+                progress.show(sum(written.records for written in producer.written.values()))
+        finally:
+            progress.clear()
         await producer.end(commit=True)
         committed = True
     finally:
@@ -121,7 +130,37 @@ async def _create(session: Session) -> None:
         raise misuse(f"--create {session.options.topic}: the topic cannot be created")
 
 
-def _batches(session: Session) -> Iterator[list[InputRecord]]:
+class Progress:
+    """The number of records that are written, on a terminal, while the input is not typed there."""
+
+    def __init__(self, clock: Moments) -> None:
+        self._clock = clock
+        self._is_shown = sys.stderr.isatty() and not sys.stdin.isatty()
+        self._started_ms = self._shown_ms = clock.monotonic_ms()
+        self._width = 0
+
+    def show(self, records: int) -> None:
+        """Shows the number, at most every PROGRESS_MS."""
+        now_ms = self._clock.monotonic_ms()
+        if not self._is_shown or now_ms - self._shown_ms < PROGRESS_MS:
+            return
+        self._shown_ms = now_ms
+        line = f"{records} records written, {records * 1000 // (now_ms - self._started_ms)}/s"
+        self._write(line.ljust(self._width))
+        self._width = len(line)
+
+    def clear(self) -> None:
+        """Removes the line."""
+        if self._width:
+            self._write(" " * self._width)
+            self._write("")
+
+    def _write(self, line: str) -> None:
+        sys.stderr.write(f"\r{line}")
+        sys.stderr.flush()
+
+
+def _batches(session: Session) -> Iterator[list[InputRecord] | InputValues]:
     """Yields the records of the input, in lists of the records that each read completes."""
     options = session.options
     timestamp = _timestamp(session)
@@ -147,9 +186,21 @@ def _batches(session: Session) -> Iterator[list[InputRecord]]:
             yield [placed(InputRecord(key, read_bytes(path, "FILE"), headers))]
             continue
         with open_binary(path, "FILE") as file:
+            before = 0
             for parts in chunks(file, delimiter):
-                lines = [part for part in parts if part or not options.json]
-                yield [placed(from_json(line) if options.json else layout.record(line)) for line in lines]
+                if not (options.json or separator or options.null):
+                    yield InputValues(parts, key, headers, options.partition, timestamp)
+                    continue
+                records: list[InputRecord] = []
+                for number, part in enumerate(parts, before + 1):
+                    try:
+                        if part or not options.json:
+                            records.append(placed(from_json(part) if options.json else layout.record(part)))
+                    except CommandError as error:
+                        error.message = f"{'' if path == STANDARD_INPUT else f'{path} '}line {number}: {error.message}"
+                        raise
+                before += len(parts)
+                yield records
 
 
 def _timestamp(session: Session) -> int | None:

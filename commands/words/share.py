@@ -13,7 +13,7 @@ from commands.groups.listing import SHARE, GroupDescription, describe_all
 from commands.groups.reset import RESET_HELP, reset_offsets, reset_options
 from commands.records.layout import add_record_layout, record_writer
 from commands.records.output import FORMAT_HELP
-from commands.session import Session
+from commands.session import Session, add_topics, chosen_topics
 from commands.shares.offsets import forget_start_offsets, set_start_offsets, start_offsets, state_rows
 from commands.shares.session import ACCEPT, REJECT, RELEASE
 from commands.words.group import add_groups, add_state, delete_group, show, show_listings
@@ -105,13 +105,23 @@ def _group(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP")
 
 
-async def share_groups(session: Session, names: Sequence[str]) -> list[GroupDescription]:
-    """Returns share groups. Raises CommandError if a group has another type."""
+async def share_groups(session: Session, names: Sequence[str]) -> dict[str, GroupDescription | CommandError]:
+    """Returns share groups, or the error of a group that can't be described or has another type, by name."""
     groups = await describe_all(session.cluster, names)
-    for group in groups:
-        if group.type != SHARE:
-            raise CommandError(f"group {group.group} is a {group.type} group: use `odradek group`")
-    return groups
+    return {name: _shared(group) for name, group in groups.items()}
+
+
+def _shared(group: GroupDescription | CommandError) -> GroupDescription | CommandError:
+    if isinstance(group, CommandError) or group.type == SHARE:
+        return group
+    return CommandError(f"group {group.group} is a {group.type} group: use `odradek group`")
+
+
+async def _require_share_groups(session: Session, names: Sequence[str]) -> None:
+    """Raises CommandError if a group can't be described or has another type."""
+    for group in (await share_groups(session, names)).values():
+        if isinstance(group, CommandError):
+            raise group
 
 
 async def list_all(session: Session) -> None:
@@ -123,7 +133,7 @@ async def describe(session: Session) -> None:
 
 
 async def state(session: Session) -> None:
-    await share_groups(session, [session.options.group])
+    await _require_share_groups(session, [session.options.group])
     rows = await state_rows(session.cluster, session.options.group)
     columns = ("topic", "partition", "first", "last", "state", "deliveries")
     session.output.rows(columns, rows, empty="no record after the start offsets was delivered")
@@ -131,7 +141,7 @@ async def state(session: Session) -> None:
 
 def _consume_options(parser: argparse.ArgumentParser) -> None:
     _group(parser)
-    parser.add_argument("topics", nargs="+", metavar="TOPIC")
+    add_topics(parser)
     COUNT.add(parser, help="stop after N records")
     Flag(("--timeout",), "stop after a time without a record, such as 5s", "DURATION", duration).add(parser)
     kind = parser.add_mutually_exclusive_group()
@@ -145,6 +155,7 @@ async def consume(session: Session) -> None:
     if options.count is not None and options.count < 1:
         raise misuse(f"-n {options.count}: expected a number of records, 1 or more")
     write = record_writer(session)
+    options.topics = await chosen_topics(session)
     await session.cluster.topics(options.topics)  # raises for a missing topic, to which a member may subscribe
     kind = RELEASE if options.release else REJECT if options.reject else ACCEPT
     await consumer.ShareConsumer(session, write, kind, options.timeout).run()
@@ -162,7 +173,7 @@ def _forget_options(parser: argparse.ArgumentParser) -> None:
 
 async def forget(session: Session) -> int:
     options = session.options
-    await share_groups(session, [options.group])
+    await _require_share_groups(session, [options.group])
     session.confirm([options.group], "to delete offsets of")
     results = await forget_start_offsets(session.cluster, options.group, options.topics)
     rows = [
@@ -179,6 +190,6 @@ def _delete_options(parser: argparse.ArgumentParser) -> None:
 
 async def delete(session: Session) -> int:
     names = session.options.groups
-    await share_groups(session, names)
+    await _require_share_groups(session, names)
     session.confirm(names, "to delete")
     return session.results(("group",), [await delete_group(session, name) for name in names])

@@ -8,16 +8,16 @@ import os
 import sys
 import termios
 import tty
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
 from cli.actions import Actions
 from cli.flags import COUNT, INTERNAL, Flag, duration
 from client.clock import SystemClock, done_by
-from commands.client.cluster_client import FAILURES, ClusterClient
-from commands.errors import misuse
-from commands.groups.facts import GroupFacts, group_facts, has_lag, readable_places
+from commands.client.cluster_client import ClusterClient, outcome
+from commands.errors import CommandError, misuse
+from commands.groups.facts import all_places, group_facts, has_lag
 from commands.groups.listing import list_groups
 from commands.records.positions import bounds
 from commands.session import Session
@@ -40,7 +40,8 @@ def declare(actions: Actions) -> None:
         concurrent=True,
         options=_options,
         examples=("odradek top -n 1", "odradek top --every 200ms -n 2 -o table"),
-        more="On a terminal it fills the screen until q is pressed; elsewhere each sample is a line of JSON.",
+        more="On a terminal it fills the screen until q is pressed; with -n it prints the samples below each other. "
+        "Elsewhere each sample is a line of JSON.",
     )
 
 
@@ -55,7 +56,7 @@ async def top(session: Session) -> None:
     every_ms: int = options.every
     if options.count is not None and options.count < 1:
         raise misuse(f"-n {options.count}: expected a number of samples, 1 or more")
-    has_screen = sys.stdout.isatty() and not session.output.is_json
+    has_screen = sys.stdout.isatty() and not session.output.is_json and options.count is None
     clock = SystemClock()
     quit_pressed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     with full_screen(quit_pressed) if has_screen else _nothing():
@@ -75,30 +76,21 @@ async def sample(cluster: ClusterClient, *, internal: bool) -> ClusterSample:
     """Returns a sample of a cluster."""
     metadata = await cluster.metadata(None)
     topics = [topic for topic in metadata.topics if internal or not topic.is_internal]
-    readable = readable_places(topics)
-    limits = await bounds(cluster, readable)
-    listings = [listing for listing in await list_groups(cluster) if has_lag(listing)]
-    everywhere = readable_places(metadata.topics)
-    groups = await asyncio.gather(
-        *(group_facts(cluster, listing, everywhere) for listing in listings), return_exceptions=True
-    )
+    limits, listings = await asyncio.gather(bounds(cluster, all_places(topics)), list_groups(cluster))
+    shown = [listing for listing in listings.groups if has_lag(listing)]
+    everywhere = all_places(metadata.topics)
+    groups = await asyncio.gather(*(outcome(group_facts(cluster, listing, everywhere)) for listing in shown))
     return ClusterSample(
         cluster.clock.now_ms(),
         metadata.cluster_id or "",
         len(metadata.brokers),
         limits.ends,
         limits.starts,
-        _facts(groups),
+        # A group may have been deleted since it was listed, or not be authorized.
+        [facts for facts in groups if not isinstance(facts, CommandError)],
+        limits.errors,
+        listings.errors,
     )
-
-
-def _facts(groups: Sequence[GroupFacts | BaseException]) -> list[GroupFacts]:
-    """Returns the groups that could be read: a group may have been deleted since it was listed, or not be
-    authorized."""
-    for facts in groups:
-        if isinstance(facts, BaseException) and not isinstance(facts, FAILURES):
-            raise facts
-    return [facts for facts in groups if not isinstance(facts, BaseException)]
 
 
 def _print(session: Session, shown: View) -> None:

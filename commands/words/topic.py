@@ -9,9 +9,9 @@ from cli.actions import Actions
 from cli.flags import ASSIGN, DRY_RUN, INTERNAL, PARTITION, PARTITIONS, REPLICAS, TO, TOPIC_CONFIG, UNSET, YES, integer
 from cli.parser import Parser
 from commands.errors import misuse
-from commands.printing import Row
-from commands.records.positions import EXPECTED, bounds, resolve
-from commands.session import Session, assignments
+from commands.printing import Row, error_of
+from commands.records.positions import EXPECTED, Bounds, bounds, resolve
+from commands.session import Session, add_topics, assignments, chosen_topics
 from commands.state.configs import DELETE, SET, ConfigChange, ConfigOwner, ResourceKind, alter_configs, own_configs
 from commands.state.topic_changes import create_topics, delete_records, delete_topics, grow_topic
 from commands.words.reassign import assigned_partitions, declare_moves
@@ -45,8 +45,13 @@ def declare(actions: Actions) -> None:
         "describe",
         "show partitions of topics with leaders, replicas and offsets, and the configs that were set",
         describe,
-        options=_names,
-        examples=("odradek topic describe orders", "odradek topic describe orders payments -o table"),
+        options=add_topics,
+        examples=(
+            "odradek topic describe orders",
+            "odradek topic describe orders payments -o table",
+            "odradek topic describe 'pay*'",
+            "odradek topic describe --pattern 'orders|pay.*'",
+        ),
     )
     actions.add(
         "alter",
@@ -92,11 +97,13 @@ def _names(parser: argparse.ArgumentParser) -> None:
 
 
 def _list_options(parser: argparse.ArgumentParser) -> None:
+    add_topics(parser)
     INTERNAL.add(parser)
 
 
 async def list_topics(session: Session) -> None:
-    topics = await session.cluster.topics(None)
+    names = await chosen_topics(session, is_optional=True)
+    topics = await session.cluster.topics(names or None)
     rows = [
         {
             "topic": topic.name,
@@ -105,7 +112,7 @@ async def list_topics(session: Session) -> None:
             "internal": topic.is_internal,
         }
         for topic in topics
-        if session.options.internal or not topic.is_internal
+        if names or session.options.internal or not topic.is_internal
     ]
     session.output.rows(("topic", "partitions", "replicas", "internal"), rows, empty="there are no topics")
 
@@ -139,7 +146,7 @@ async def create(session: Session) -> int:
 
 
 async def describe(session: Session) -> None:
-    topics = await session.cluster.topics(session.options.topics)
+    topics = await session.cluster.topics(await chosen_topics(session))
     resources = [ConfigOwner(ResourceKind.TOPIC, topic.name or "") for topic in topics]
     configs = await own_configs(session.cluster, resources)
     for topic, own in zip(topics, configs, strict=True):
@@ -160,20 +167,12 @@ async def describe(session: Session) -> None:
 
 
 async def _described_partitions(session: Session, topic: MetadataResponseTopic) -> list[Row]:
-    led = [
-        TopicPartition(topic.name or "", partition.partition_index)
-        for partition in topic.partitions
-        if partition.leader_id >= 0
-    ]
-    if len(led) < len(topic.partitions):
-        return [_partition_row(partition, None, None) for partition in topic.partitions]
-    starts, ends = await bounds(session.cluster, led)
-    offsets = zip(starts.values(), (ends[place] for place in starts), strict=True)
-    by_index = {place.partition: pair for place, pair in zip(starts, offsets, strict=True)}
-    return [_partition_row(partition, *by_index[partition.partition_index]) for partition in topic.partitions]
+    places = [TopicPartition(topic.name or "", partition.partition_index) for partition in topic.partitions]
+    limits = await bounds(session.cluster, places)
+    return [_partition_row(partition, place, limits) for partition, place in zip(topic.partitions, places, strict=True)]
 
 
-def _partition_row(partition: MetadataResponsePartition, start: int | None, end: int | None) -> Row:
+def _partition_row(partition: MetadataResponsePartition, place: TopicPartition, limits: Bounds) -> Row:
     return {
         "partition": partition.partition_index,
         "leader": partition.leader_id if partition.leader_id >= 0 else None,
@@ -181,8 +180,9 @@ def _partition_row(partition: MetadataResponsePartition, start: int | None, end:
         "replicas": partition.replica_nodes,
         "isr": partition.isr_nodes,
         "offline": partition.offline_replicas,
-        "start": start,
-        "end": end,
+        "start": limits.starts.get(place),
+        "end": limits.ends.get(place),
+        **error_of(limits.errors.get(place)),
     }
 
 
@@ -238,17 +238,18 @@ async def trim(session: Session) -> int:
         raise misuse(f"--partition {unknown[0]}: {options.topic} has partitions 0 to {len(indexes) - 1}")
     places = [TopicPartition(options.topic, index) for index in options.partition or indexes]
     session.confirm([options.topic], "to delete records of")
-    offsets = await resolve(session.cluster, dict.fromkeys(places, position))
-    rows = await delete_records(session.cluster, topic, {place.partition: offsets[place] for place in places})
-    return session.results(("topic", "partition", "start"), rows)
+    offsets, errors = await resolve(session.cluster, dict.fromkeys(places, position))
+    rows = await delete_records(session.cluster, topic, {place.partition: at for place, at in offsets.items()})
+    rows += [{**place._asdict(), "error": error} for place, error in errors.items()]
+    return session.results(("topic", "partition", "start"), sorted(rows, key=lambda row: int(str(row["partition"]))))
 
 
 def _delete_options(parser: argparse.ArgumentParser) -> None:
-    _names(parser)
+    add_topics(parser)
     YES.add(parser)
 
 
 async def delete(session: Session) -> int:
-    topics = session.options.topics
+    topics = await chosen_topics(session)
     session.confirm(topics, "to delete")
     return session.results(("topic",), await delete_topics(session.cluster, topics))

@@ -8,7 +8,7 @@ from typing import Final
 from cli.actions import Actions
 from cli.flags import OLDER_THAN, YES, integer
 from cli.times import show_time
-from commands.client.cluster_client import ClusterClient, CoordinatorKind, leaders
+from commands.client.cluster_client import ClusterClient, CoordinatorKind, leaders, outcome
 from commands.errors import CommandError, explain, misuse, raise_if
 from commands.printing import Row
 from commands.session import Session
@@ -72,7 +72,10 @@ async def list_all(session: Session) -> None:
     request = ListTransactionsRequest(state_filters=[], producer_id_filters=[])
     rows: list[Row] = []
     for node, answer in (await session.cluster.every(request, ListTransactionsResponse)).items():
-        raise_if(f"transactions of broker {node}", answer.error_code)
+        if isinstance(answer, CommandError) or answer.error_code:
+            error = str(answer) if isinstance(answer, CommandError) else explain(answer.error_code)
+            rows.append({"id": None, "coordinator": node, "error": error})
+            continue
         rows += [
             {
                 "id": transaction.transactional_id,
@@ -83,13 +86,18 @@ async def list_all(session: Session) -> None:
             for transaction in answer.transaction_states
         ]
     columns = ("id", "state", "producer", "coordinator")
-    session.output.rows(columns, sorted(rows, key=lambda row: str(row["id"])), empty="there are no transactional ids")
+    session.output.rows(
+        columns, sorted(rows, key=lambda row: str(row["id"] or "")), empty="there are no transactional ids"
+    )
 
 
 async def describe(session: Session) -> None:
     rows: list[Row] = []
     for name in session.options.ids:
-        state = await _describe(session.cluster, name)
+        state = await outcome(_describe(session.cluster, name))
+        if isinstance(state, CommandError):
+            rows.append({"id": name, "error": state.message})
+            continue
         rows.append(
             {
                 "id": name,
@@ -154,7 +162,11 @@ async def _coordinated_places(cluster: ClusterClient) -> set[tuple[object, Topic
     """Returns the producers and partitions of all open transactions of the coordinators."""
     request = ListTransactionsRequest(state_filters=[], producer_id_filters=[])
     answers = await cluster.every(request, ListTransactionsResponse)
-    names = [transaction.transactional_id for answer in answers.values() for transaction in answer.transaction_states]
+    names = []
+    for answer in answers.values():
+        if isinstance(answer, CommandError):
+            raise answer  # without it, a transaction that it coordinates would seem to hang
+        names += [transaction.transactional_id for transaction in answer.transaction_states]
     states = await cluster.together(_describe(cluster, name) for name in names)
     return {
         (state.producer_id, TopicPartition(topic.topic, index))

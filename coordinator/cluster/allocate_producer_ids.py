@@ -6,9 +6,10 @@ Source: Kafka's ProducerIdControlManager.
 from __future__ import annotations
 
 from coordinator.cluster.brokers.heartbeat import check_broker_epoch
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.producer_ids import BLOCK_SIZE
+from coordinator.cluster.record import ClusterResult
+from coordinator.engine.result import Ticket, answered
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from protocol.metadata_records.settings import ProducerIdsRecord
@@ -16,7 +17,9 @@ from protocol.metadata_records.settings import ProducerIdsRecord
 MAX_INT64 = (1 << 63) - 1
 
 
-def allocate_producer_ids(image: Image, request: AllocateProducerIdsRequest) -> Decided[AllocateProducerIdsResponse]:
+def allocate_producer_ids(
+    image: Image, request: AllocateProducerIdsRequest, ticket: Ticket[AllocateProducerIdsResponse]
+) -> ClusterResult:
     """Returns the decision that allocates the next block to the broker. Raises KafkaError(STALE_BROKER_EPOCH).
 
     As in Kafka, a broker may request any number of blocks. There are 9 * 10^15 of them; a broker that requests a
@@ -33,4 +36,4 @@ def allocate_producer_ids(image: Image, request: AllocateProducerIdsRequest) -> 
     response = AllocateProducerIdsResponse(
         error_code=ErrorCode.NONE, producer_id_start=first, producer_id_len=BLOCK_SIZE
     )
-    return Decided([record], response)
+    return answered(ticket, response, [record])

@@ -1,22 +1,23 @@
 """The table of the requests that a controller decides on.
 
-A decision is a pure function: (image, request, …) → Decided. It changes nothing, so it can be repeated. Its module is
-imported with the first request of its kind, because a start needs few of them.
+A decision is a pure function: (image, request, ticket, …) → Result. It changes nothing, so it can be repeated. Its
+module is imported with the first request of its kind, because a start needs few of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.controller import Asker
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.record import ClusterResult
 from coordinator.cluster.security.mutation_quota import Charge, Charges, unlimited
+from coordinator.engine.result import Ticket
 from protocol.api_key import ApiKey
 from protocol.schema import identity
 from protocol.types import Uuid
@@ -50,12 +51,12 @@ class DecisionRow(NamedTuple):
     """The name of the module inside coordinator.cluster."""
     function: str
     arguments: Callable[[DecisionState, Asker], tuple[object, ...]] = lambda state, asker: ()
-    """Returns the arguments that follow the image and the request."""
+    """Returns the arguments that follow the image, the request and its ticket."""
 
-    def decide(self, state: DecisionState, request: object, asker: Asker) -> Decided[object]:
+    def decide(self, state: DecisionState, request: object, ticket: Ticket[object], asker: Asker) -> ClusterResult:
         """Returns the decision. Raises KafkaError if all of the request is rejected."""
-        function: Callable[..., Decided[Any]] = getattr(self.load(), self.function)
-        return function(state.image, request, *self.arguments(state, asker))
+        function: Callable[..., ClusterResult] = getattr(self.load(), self.function)
+        return function(state.image, request, ticket, *self.arguments(state, asker))
 
     def load(self) -> object:
         """Returns the module; imports it if needed."""
@@ -115,7 +116,7 @@ DECISIONS: Final[Mapping[ApiKey, DecisionRow]] = {
     ApiKey.UNREGISTER_BROKER: DecisionRow(
         "brokers.registration",
         "unregister_broker",
-        lambda state, asker: (state.options.own_broker_id, state.configs),
+        lambda state, asker: (state.options.own_broker_id, state.configs, state.sessions),
     ),
     ApiKey.BROKER_REGISTRATION: DecisionRow(
         "brokers.registration",
@@ -138,11 +139,12 @@ DECISIONS: Final[Mapping[ApiKey, DecisionRow]] = {
 }
 
 
-def decide(state: DecisionState, request: object, asker: Asker) -> Decided[object]:
+def decide(state: DecisionState, request: object, ticket: Ticket[object], asker: Asker) -> ClusterResult:
     """Returns the decision on a request. Raises KafkaError if all of the request is rejected."""
     row = DECISIONS[ApiKey(identity(type(request)).key)]
     if asker.quota is None:
-        return row.decide(state, request, asker)
+        return row.decide(state, request, ticket, asker)
     charges = Charges(asker.quota)
-    decided = row.decide(state._replace(charge=charges.charge), request, asker)
-    return decided._replace(effects=(*decided.effects, charges))
+    result = row.decide(state._replace(charge=charges.charge), request, ticket, asker)
+    result.effect(charges.take)
+    return result

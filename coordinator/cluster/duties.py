@@ -13,12 +13,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.cluster.brokers.heartbeat import fence_broker
-from coordinator.cluster.brokers.sessions import BrokerSessionEnded, BrokerSessions
+from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.partitions.sweeps import elect_preferred_leaders, elect_unclean_leaders
+from coordinator.cluster.record import ClusterResult
+from coordinator.engine.result import Result
 from protocol.backoff import Backoff
 from protocol.lazy import lazy
 from protocol.metadata_records.log import NoOpRecord
@@ -46,8 +47,8 @@ class Duty(NamedTuple):
 
     name: str
     period_ms: int
-    decide: Callable[[Image, int], Decided[bool]]
-    """(state, now) → the records, and True if there is more to do."""
+    decide: Callable[[Image, int], tuple[ClusterResult, bool]]
+    """(state, now) → the decision, and True if there is more to do."""
     alone: bool = True
     """True if the duty is also needed in a single-node cluster."""
     silent: bool = False
@@ -126,32 +127,26 @@ class Duties:
         alone = all(broker_id == self._own_id for broker_id in image.brokers)
         return [duty for duty in self._duties if duty.alone or not alone]
 
-    def _fence(self, image: Image, now_ms: int) -> Decided[bool]:
+    def _fence(self, image: Image, now_ms: int) -> tuple[ClusterResult, bool]:
         """Returns the decision that fences the broker whose session ended first. The session is removed once the image
         shows that the broker is fenced.
         """
         broker_id = self.sessions.stale(now_ms)
         if broker_id is None:
-            return Decided((), False)
-        records = fence_broker(image, broker_id, self._configs).records
-        return Decided(records, True, () if records else (BrokerSessionEnded(broker_id),))
+            return Result(), False
+        result: ClusterResult = Result(fence_broker(image, broker_id, self._configs))
+        if not result.records:
+            result.effect(self.sessions.end, broker_id)
+        return result, True
 
-    def _expire_tokens(self, image: Image, _: int) -> Decided[bool]:
+    def _expire_tokens(self, image: Image, _: int) -> tuple[ClusterResult, bool]:
         return delegation_tokens.expire_tokens(image, self.time_of_day_ms())
 
-    def _note_idle(self, image: Image, _: int) -> Decided[bool]:
-        is_idle = image.offset == self._idle_at
-        return Decided([NoOpRecord()] if is_idle else (), False, (IdleNoted(self),))
+    def _note_idle(self, image: Image, _: int) -> tuple[ClusterResult, bool]:
+        result: ClusterResult = Result([NoOpRecord()] if image.offset == self._idle_at else ())
+        result.effect(self.note_idle, image)
+        return result, False
 
-    def note_idle(self, offset: int) -> None:
+    def note_idle(self, image: Image) -> None:
         """Records the log's end at a check."""
-        self._idle_at = offset
-
-
-class IdleNoted(NamedTuple):
-    """The log was checked for idleness."""
-
-    duties: Duties
-
-    def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
-        self.duties.note_idle(offset)
+        self._idle_at = image.offset

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import MAX_RECORDS, Decided, SessionEffect
 from coordinator.cluster.decisions import DecisionState
 from coordinator.cluster.duties import Duties, Duty
 from coordinator.cluster.image import Image
-from coordinator.cluster.record import MetadataBatch, MetadataRecord, encode_batch
+from coordinator.cluster.record import ClusterResult, MetadataBatch, MetadataRecord, encode_batch
+from coordinator.cluster.rejections import MAX_RECORDS
 from coordinator.engine.errors import Undecided
-from coordinator.engine.result import Effect, Reply, Result, Ticket
+from coordinator.engine.result import Result, Ticket
 from protocol.errors import ErrorCode, KafkaError
 
 MAX_RECORDS_AT_ONCE: Final = 500
@@ -34,6 +34,10 @@ class Busy(KafkaError):
         super().__init__(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "another decision is being made")
 
 
+ClusterDecision: TypeAlias = Callable[[DecisionState, Ticket[object]], ClusterResult]
+"""(state, ticket) → Result. It changes nothing."""
+
+
 class NewBatch(NamedTuple):
     """Records that are appended as one batch."""
 
@@ -41,13 +45,6 @@ class NewBatch(NamedTuple):
     encoded: bytearray
     after: Image | None = None
     """The state with the records, if they have been applied to a copy."""
-
-
-class EncodedDecision(NamedTuple):
-    """A decision whose records are encoded."""
-
-    decided: Decided[object]
-    new_batches: Sequence[NewBatch]
 
 
 class Lengthy(Undecided):
@@ -115,42 +112,32 @@ class ClusterMachine:
     # Decisions.
 
     def decide(
-        self,
-        decision: Callable[[DecisionState], Decided[object]],
-        configs: ConfigRules,
-        ticket: Ticket[object],
-        now_ms: int,
+        self, decision: ClusterDecision, configs: ConfigRules, ticket: Ticket[object], now_ms: int
     ) -> Result[NewBatch]:
-        """Returns the result of a decision. Raises KafkaError, Lengthy if it has many records."""
+        """Returns a decision with its records encoded. Raises KafkaError, Lengthy if it has many records."""
         state = self._state(self.image, configs, now_ms)
-        decided = decision(state)
-        if len(decided.records) > MAX_RECORDS_AT_ONCE:
-            raise Lengthy(len(decided.records))
-        return self.result(EncodedDecision(decided, new_batches(self.image, decided.records, state.now_ms)), ticket)
+        result = decision(state, ticket)
+        if len(result.records) > MAX_RECORDS_AT_ONCE:
+            raise Lengthy(len(result.records))
+        return self._encoded(result, new_batches(self.image, result.records, state.now_ms))
 
     def prepare(
-        self, decision: Callable[[DecisionState], Decided[object]], configs: ConfigRules, now_ms: int
-    ) -> EncodedDecision:
+        self, decision: ClusterDecision, configs: ConfigRules, ticket: Ticket[object], now_ms: int
+    ) -> Result[NewBatch]:
         """Returns a decision whose records are already applied to a copy of the state. For a thread."""
         state = self._state(self.image, configs, now_ms)
-        decided = decision(state)
-        made = new_batches(self.image, decided.records, state.now_ms)
+        result = decision(state, ticket)
+        made = new_batches(self.image, result.records, state.now_ms)
         if made:
             after = self.image.copy()
-            for record in decided.records:
+            for record in result.records:
                 after.apply(record)
             made = [batch._replace(after=after) for batch in made]
-        return EncodedDecision(decided, made)
+        return self._encoded(result, made)
 
-    def result(self, encoded: EncodedDecision, ticket: Ticket[object] | None = None) -> Result[NewBatch]:
-        """Returns the result of a decision that was made on the current state; without a ticket, nothing waits for the
-        answer."""
-        decided, made = encoded
-        effects: list[Effect] = [self._note_end] if made else []
-        effects += (partial(self._carry_out, effect) for effect in decided.effects)
-        if effects:
-            effects.append(self._watcher.changed)
-        return Result(made, () if ticket is None else (Reply(ticket, decided.response),), effects)
+    def _encoded(self, result: ClusterResult, made: Sequence[NewBatch]) -> Result[NewBatch]:
+        effects = [self._note_end, *result.effects] if made else result.effects
+        return Result(made, result.replies, [*effects, self._watcher.changed] if effects else ())
 
     def expire(self, now_ms: int) -> Result[NewBatch]:
         """Decides on the duty that is due. If it comes late, the sessions are extended first: heartbeats of that time
@@ -163,11 +150,11 @@ class ClusterMachine:
         duty = self._duties.due(self.image, now_ms)
         if duty is None:
             return Result()
-        decided = duty.decide(self.image, now_ms)
+        decided, more = duty.decide(self.image, now_ms)
         records = decided.records
-        result = self.result(EncodedDecision(decided, new_batches(self.image, records, self._duties.time_of_day_ms())))
-        done = partial(self._done, duty, len(records), now_ms, more=decided.response)
-        return Result(result.records, (), (*result.effects, done))
+        result = self._encoded(decided, new_batches(self.image, records, self._duties.time_of_day_ms()))
+        result.effect(self._done, duty, len(records), now_ms, more=more)
+        return result
 
     def next_deadline_ms(self) -> int | None:
         return None if self.is_stopped else self._duties.next_ms(self.image)
@@ -203,9 +190,6 @@ class ClusterMachine:
 
     def _note_end(self) -> None:
         self.image.offset, self.image.epoch = self._tail.end_offset - 1, self._tail.epoch
-
-    def _carry_out(self, effect: SessionEffect) -> None:
-        effect.carry_out(self._duties.sessions, self.image.offset)
 
     def _extend(self, late_ms: int, now_ms: int) -> None:
         self._duties.sessions.extend(late_ms, now_ms)

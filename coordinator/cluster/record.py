@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
+from coordinator.engine.result import Result
 from protocol.metadata_records import decode_record, encode_record, nodes, topics
 from protocol.records import batch
 from protocol.records.building import build
@@ -18,6 +19,9 @@ from protocol.types import Buffer
 
 MetadataRecord: TypeAlias = object
 """An object of any class in `protocol.metadata_records`, which has a class for each of Kafka's record types."""
+
+ClusterResult: TypeAlias = Result[MetadataRecord]
+"""The result of a controller's decision."""
 
 # The first metadata.version with each version of a record (org.apache.kafka.server.common.MetadataVersion).
 WRITTEN: dict[type, tuple[tuple[int, int], ...]] = {

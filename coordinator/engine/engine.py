@@ -157,14 +157,16 @@ class Engine(Generic[R]):
         loaded = self._machines.get(key)
         return None if loaded is None else loaded.status
 
-    def submit(self, key: Hashable, decision: Decision[A, R]) -> asyncio.Future[A]:
-        """Decides and writes. Returns the answer's future, which is done if there is nothing to wait for.
+    def submit(self, key: Hashable, decision: Decision[A, R], ticket: Ticket[A] | None = None) -> asyncio.Future[A]:
+        """Decides and writes. Returns the answer's future, which is done if there is nothing to wait for. `ticket` is
+        the ticket of a decision that a thread has made; None if it is made here.
 
         Raises the KafkaError of the decision or of the append, unless the future raises it. Raises
         COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR if no active machine has the key.
         """
         loaded = self._serving(key)
-        ticket: Ticket[A] = Ticket()
+        if ticket is None:
+            ticket = Ticket()
         now_ms = self._clock.now_ms()
         try:
             result = decision(ticket, now_ms)

@@ -64,6 +64,11 @@ class Result(Generic[R]):
         self.effects.append(partial(change, *args, **kwargs))
 
 
+def answered(ticket: Ticket[A], answer: A | KafkaError, records: Iterable[R] = ()) -> Result[R]:
+    """Returns the result of a decision that answers its own request, and has no effects."""
+    return Result(records, (reply(ticket, answer),))
+
+
 Decision = Callable[[Ticket[A], int], Result[R]]
 """A machine's method with its request bound: (ticket, now_ms) → Result. It may raise KafkaError instead. It changes
 nothing, soft state included: made twice, it has the same result. An effect may keep the ticket, which a later result

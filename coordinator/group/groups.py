@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from coordinator.engine.result import Reply, Result, Ticket
+from coordinator.engine.result import Ticket, answered
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import ClassicMember
 from coordinator.group.classic.rendezvous import DEAD, STABLE
@@ -48,7 +48,7 @@ def list_groups(
         for group in state.groups.values()
         if (not states or group.state_name.lower() in states) and (not types or group.type.value in types)
     ]
-    return Result((), (Reply(ticket, listed),))
+    return answered(ticket, listed)
 
 
 def _listed(group: Group) -> ListedGroup:
@@ -65,7 +65,7 @@ def describe_classic(
 ) -> GroupResult:
     """Describes classic groups by id; a group of another type isn't found, because its members' data differ."""
     described = [_describe(state, group_id, client.version) for group_id in group_ids]
-    return Result((), (Reply(ticket, described),))
+    return answered(ticket, described)
 
 
 def _describe(state: GroupState, group_id: str, version: int) -> DescribedGroup:
@@ -126,4 +126,4 @@ def delete_groups(
         except KafkaError as error:
             code, message = error.code, error.message
         results.append(DeletableGroupResult(group_id=group_id, error_code=code, error_message=message))
-    return Result(records, (Reply(ticket, results),))
+    return answered(ticket, results, records)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator.engine.result import Reply, Result, Ticket
+from coordinator.engine.result import Ticket, answered
 from coordinator.group.classic import heartbeat as classic_heartbeat
 from coordinator.group.classic import join as classic_join
 from coordinator.group.classic import leave as classic_leave
@@ -50,7 +50,7 @@ def join_group(
         return classic_join.join(state, request, client, ticket, now_ms)
     handle = JOIN.get(group.type)
     if handle is None:
-        return Result((), (Reply(ticket, join_refused("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)),))
+        return answered(ticket, join_refused("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     return handle(state, group, request, client, ticket, now_ms)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from coordinator.engine.result import Reply, Result, Ticket
+from coordinator.engine.result import Reply, Result, Ticket, answered
 from coordinator.group.classic import replay as classic_replay
 from coordinator.group.consumer import fencing as consumer_fencing
 from coordinator.group.consumer import replay as consumer_replay
@@ -80,7 +80,7 @@ class GroupShard:
 
     def end_transaction(self, marker: EndTransaction, ticket: Ticket[None], now_ms: int) -> GroupResult:
         """Commits or drops a producer's pending offsets."""
-        return Result((marker,), (Reply(ticket, None),))
+        return answered(ticket, None, (marker,))
 
     def expire(self, now_ms: int) -> GroupResult:
         """Decides on the first timer that is due."""

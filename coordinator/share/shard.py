@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 from coordinator.cluster.topics.topic import Topic
 from coordinator.engine.errors import Rejection
 from coordinator.engine.machine import EXPIRY_RETRY_MS
-from coordinator.engine.result import Reply, Result, Ticket
+from coordinator.engine.result import Result, Ticket, answered
 from coordinator.share.batches import NO_START_OFFSET, StateBatch, combine
 from coordinator.share.key import ShareKey
 from coordinator.share.records import NOT_YET, ShareRecord, ShareResult, ShareState, Update
@@ -92,7 +92,7 @@ class ShareShard:
             created_ms=now_ms,
             written_ms=now_ms,
         )
-        return Result((ShareRecord(key, state),), (Reply(ticket, None),))
+        return answered(ticket, None, (ShareRecord(key, state),))
 
     def write(self, key: ShareKey, written: StateWrite, ticket: Ticket[None], now_ms: int) -> ShareResult:
         """Writes a leader's change. Raises INVALID_REQUEST for an uninitialized share partition, FENCED_LEADER_EPOCH,
@@ -104,7 +104,7 @@ class ShareShard:
         if any(state_batch.first_offset > state_batch.last_offset for state_batch in written.batches):
             raise KafkaError(ErrorCode.INVALID_REQUEST, "A state batch ends before it begins.")
         record = self._record(key, state, written, state.leader_epoch, now_ms)
-        return Result((record,), (Reply(ticket, None),))
+        return answered(ticket, None, (record,))
 
     def read(self, key: ShareKey, leader_epoch: int, ticket: Ticket[ShareState], now_ms: int) -> ShareResult:
         """Answers a leader with the state, and fences the writes of earlier leaders. Raises INVALID_REQUEST,
@@ -113,28 +113,28 @@ class ShareShard:
         self._check_leader_epoch(key, leader_epoch)
         self._check_exists(key)
         if leader_epoch == ANY_EPOCH or self.leader_epochs.get(key) == leader_epoch:
-            return Result((), (Reply(ticket, state),))
+            return answered(ticket, state)
         same = StateWrite(state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ())
         record = self._record(key, state, same, leader_epoch, now_ms)
-        return Result((record,), (Reply(ticket, state),))
+        return answered(ticket, state, (record,))
 
     def summary(self, key: ShareKey, ticket: Ticket[Summary], now_ms: int) -> ShareResult:
         """Answers with the summary of a state. Raises UNKNOWN_TOPIC_OR_PARTITION."""
         self._check_exists(key)
         state = self.states.get(key)
         summary = Summary() if state is None else Summary(*state[1:5])
-        return Result((), (Reply(ticket, summary),))
+        return answered(ticket, summary)
 
     def delete(self, key: ShareKey, ticket: Ticket[None], now_ms: int) -> ShareResult:
         """Deletes the state, if there is one. Raises UNKNOWN_TOPIC_OR_PARTITION."""
         self._check_exists(key)
         records = (ShareRecord(key, None),) if key in self.states else ()
-        return Result(records, (Reply(ticket, None),))
+        return answered(ticket, None, records)
 
     def topics_deleted(self, topic_ids: Collection[Uuid], ticket: Ticket[None], now_ms: int) -> ShareResult:
         """Deletes the states of deleted topics."""
         records = [ShareRecord(key, None) for key in self.states if key.topic_id in topic_ids]
-        return Result(records, (Reply(ticket, None),))
+        return answered(ticket, None, records)
 
     def _record(
         self, key: ShareKey, state: ShareState, written: StateWrite, leader_epoch: int, now_ms: int

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from coordinator.engine.result import Effect, Reply, Result, Ticket
+from coordinator.engine.result import Effect, Reply, Result, Ticket, answered
 from coordinator.share.batches import StateBatch
 from coordinator.share_partition.cache import InFlightBatch
 from coordinator.share_partition.run import Run, StateRecord, given_up, settled
@@ -63,7 +63,7 @@ def acknowledge(
 
 def write(record: StateRecord, ticket: Ticket[None], now_ms: int) -> Result[StateRecord]:
     """Writes the changes of a part."""
-    return Result((record,) if record else (), (Reply(ticket, None),))
+    return answered(ticket, None, (record,) if record else ())
 
 
 def withdraw(

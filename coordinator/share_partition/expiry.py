@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from functools import partial
 
-from coordinator.engine.result import Reply, Result, Ticket
+from coordinator.engine.result import Reply, Result, Ticket, answered
 from coordinator.share.batches import StateBatch
 from coordinator.share_partition.run import StateRecord
 from coordinator.share_partition.run_index import in_order
@@ -24,7 +24,7 @@ def release(partition: SharePartition, member_id: str, ticket: Ticket[bool], now
     decision releases."""
     runs = in_order(partition.cache.index.by_member.get(member_id, set()))
     record = partition.released(runs[:PIECE])
-    return Result((record,) if record else (), (Reply(ticket, len(runs) > PIECE),))
+    return answered(ticket, len(runs) > PIECE, (record,) if record else ())
 
 
 def move_log_start(partition: SharePartition, log_start_offset: int) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from coordinator.engine.machine import EXPIRY_RETRY_MS
-from coordinator.engine.result import Reply, Result, Ticket, reply
+from coordinator.engine.result import Reply, Result, Ticket, answered, reply
 from coordinator.transaction import decisions
 from coordinator.transaction.decisions import NewProducerId
 from coordinator.transaction.markers import Markers, Written, markers_of
@@ -115,7 +115,7 @@ class TransactionShard:
             )
             return self._fence(transaction, now_ms, [reply(ticket, aborted)])
         after = decisions.starting(transaction, timeout_ms, expected, new_producer_id, now_ms)
-        return Result([written(after)], [reply(ticket, after.producer)])
+        return answered(ticket, after.producer, [written(after)])
 
     def add_partitions(
         self,
@@ -132,7 +132,7 @@ class TransactionShard:
         decisions.check_may_grow(transaction, producer)
         after = decisions.growing(transaction, partitions, client_version, now_ms)
         records = () if after is None else (written(after),)
-        return Result(records, [reply(ticket, None)])
+        return answered(ticket, None, records)
 
     def verify_partitions(
         self,
@@ -146,7 +146,7 @@ class TransactionShard:
         transaction = self._existing(transactional_id)
         decisions.check_producer(transaction, producer)
         decisions.check_markers_are_written(transaction)
-        return Result((), [reply(ticket, transaction.partitions.intersection(partitions))])
+        return answered(ticket, transaction.partitions.intersection(partitions))
 
     def end(
         self,

@@ -13,6 +13,8 @@ from odradek.testing.faults import Fault, FaultFields
 from odradek.testing.security import DEFAULT_MECHANISM
 from odradek.testing.served import ServedBroker
 
+__tracebackhide__ = True
+
 B = TypeVar("B", bound=ControlledBroker)
 P = ParamSpec("P")
 R = TypeVar("R")

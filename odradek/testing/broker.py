@@ -14,6 +14,8 @@ from odradek.testing.process import START_S, ServerProcess
 from odradek.testing.security import Acl, Security, make_certificate
 from odradek.testing.served import TEST_SETTINGS, ServedBroker
 
+__tracebackhide__ = True
+
 
 class Broker(ServedBroker, Lifetime[AsyncBroker]):
     """A real broker, on a free loopback port and in a temporary directory, until the end of a `with` block.

@@ -7,6 +7,8 @@ from typing import Final
 
 from odradek.testing.control import Control
 
+__tracebackhide__ = True
+
 MS: Final = 1000
 UNITS: Final = (86_400 * MS, 3_600 * MS, 60 * MS, MS, 1)
 """Milliseconds in a day, an hour, a minute, a second and a millisecond."""

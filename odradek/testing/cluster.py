@@ -24,6 +24,8 @@ from odradek.testing.served import TEST_SETTINGS, ServedBroker
 from odradek.testing.views import Group, Record
 from odradek.testing.waiting import WAIT_S, wait_until
 
+__tracebackhide__ = True
+
 CONTROLLER_ID: Final = 1
 """The broker whose process is also the controller; a test should not kill it."""
 

@@ -9,6 +9,8 @@ from urllib.parse import urlencode
 
 from odradek.testing.errors import BrokerError, ControlError
 
+__tracebackhide__ = True
+
 JsonObject: TypeAlias = dict[str, Any]
 
 TIMEOUT_S: Final = 120.0

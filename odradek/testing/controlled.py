@@ -14,6 +14,8 @@ from odradek.testing.views import Group, GroupOffset, Record, RecordedRequest, g
 from odradek.testing.waiting import WAIT_S, wait_until
 from odradek.testing.wire import BROKER_DEFAULT, create_topic, delete_topic
 
+__tracebackhide__ = True
+
 NOT_FOUND: Final = 404
 MOST: Final = 100_000
 """Maximum number of records or requests in an answer."""

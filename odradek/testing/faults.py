@@ -11,6 +11,8 @@ from typing import Literal, TypedDict
 from odradek.testing.control import Connection, Control, JsonObject
 from odradek.testing.errors import BrokerError
 
+__tracebackhide__ = True
+
 
 class FaultFields(TypedDict, total=False):
     """The fields of a fault: conditions, repetitions and one action (docs/control.md)."""

@@ -24,6 +24,8 @@ from odradek.testing.controlled import ControlledBroker
 from odradek.testing.security import Acl
 from odradek.testing.served import ServedBroker
 
+__tracebackhide__ = True
+
 Scope = Literal["session", "package", "module", "class", "function"]
 
 NAME_LENGTH = 80

@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
+__tracebackhide__ = True
+
 GUARD: Final = """
 trap '' HUP INT TERM QUIT PIPE
 mkdir -m 700 -- "$1" || exit

@@ -9,6 +9,8 @@ from typing import Generic, Self, TypeVar
 
 from odradek.testing.process import START_S
 
+__tracebackhide__ = True
+
 A = TypeVar("A")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 from typing import Final
 
+__tracebackhide__ = True
+
 LOOPBACK: Final = "127.0.0.1"
 
 

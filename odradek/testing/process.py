@@ -17,6 +17,8 @@ import odradek
 from odradek.testing.errors import BrokerError
 from odradek.testing.guard import GuardedDirectory
 
+__tracebackhide__ = True
+
 START_S: Final = 60.0
 """Longest start. It usually takes a fifth of a second, but much longer on a busy machine."""
 

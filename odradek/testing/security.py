@@ -12,6 +12,8 @@ from typing import Final, Literal
 from odradek.testing.control import JsonObject
 from odradek.testing.errors import BrokerError
 
+__tracebackhide__ = True
+
 INTERNAL: Final = "INTERNAL"
 """The inter-broker listener of a broker with TLS or users. It is not advertised to clients."""
 

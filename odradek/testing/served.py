@@ -14,6 +14,8 @@ from odradek.testing.errors import BrokerError
 from odradek.testing.process import START_S, STOP_S, ServerProcess
 from odradek.testing.security import CERTIFICATE, DEFAULT_MECHANISM, Security
 
+__tracebackhide__ = True
+
 TEST_SETTINGS: Final[Mapping[str, str]] = {
     "odradek.profile": "test",
     "odradek.control.listener": "127.0.0.1:0",

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from odradek.testing.control import JsonObject
 
+__tracebackhide__ = True
+
 
 class Partition(NamedTuple):
     """A partition of a topic."""

@@ -8,6 +8,8 @@ from typing import Final, TypeVar
 
 from odradek.testing.errors import WaitTimeout
 
+__tracebackhide__ = True
+
 T = TypeVar("T")
 
 PAUSE_S: Final = 0.01

@@ -13,6 +13,8 @@ from typing import Final, TypeVar
 
 from odradek.testing.errors import BrokerError, RequestRefused
 
+__tracebackhide__ = True
+
 CREATE_TOPICS, DELETE_TOPICS = 19, 20
 CREATE_TOPICS_VERSION: Final = 4  # the first with -1 for the broker's defaults (KIP-464)
 DELETE_TOPICS_VERSION: Final = 3

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import random
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -90,7 +91,7 @@ def run_cluster(options: argparse.Namespace) -> int:
         return _run(options, OsDisk())
     except DirectoryInUse:
         return fail(FAILED, f"{options.data} is in use: another `odradek cluster` runs there")
-    except WrongShape as error:
+    except (WrongShape, PortRefused) as error:
         return fail(FAILED, str(error))
 
 
@@ -113,12 +114,39 @@ def _run(options: argparse.Namespace, disk: Disk) -> int:
     lock = DirectoryLock(data)
     try:
         plans = _prepare(options, data, metrics, disk)
+        check_ports(plans)
         environment = child_environment(os.environ)
         identity = from_assignments([f"{name}={value}" for name, value in plans[1].settings.items()])
         load(identity, from_environment(environment), settings)  # reports wrong options once, not once per process
         return _supervise(plans, environment, [f"{setting.name}={setting.value}" for setting in settings])
     finally:
         lock.release()
+
+
+class PortRefused(Exception):
+    """An address on which this machine can't listen."""
+
+
+def check_ports(plans: Sequence[NodePlan]) -> None:
+    """Raises PortRefused if a node couldn't listen on its address, so that the operator gets one line instead of the
+    log lines of every process."""
+    for plan in plans:
+        host, _, port = plan.settings["listeners"].rpartition("://")[2].rpartition(":")
+        try:
+            with open_listener(host.strip("[]"), int(port)):
+                pass
+        except OSError as error:
+            reason = str(error.strerror).partition(" (")[0]  # its rest repeats the address
+            raise PortRefused(
+                f"{plan.name} cannot listen on {host}:{port}: {reason}; --listen HOST:PORT names another first "
+                "port, and port 0 picks free ports"
+            ) from None
+
+
+def open_listener(host: str, port: int) -> socket.socket:
+    """Returns a listening socket. Raises OSError."""
+    family, *_, address = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    return socket.create_server(address[:2], family=family)
 
 
 def last(settings: Sequence[Setting], name: str) -> str | None:

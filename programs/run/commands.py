@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from broker.config.files import read_file
@@ -61,18 +62,19 @@ def _options(parser: Parser) -> None:
 
 def run_broker(options: argparse.Namespace) -> int:
     """Runs a broker until it is stopped. Returns the exit code."""
-    loaded = _load(options)
+    loaded = load_options(options, os.environ)
     _warn(loaded)
     gc.disable()  # the objects of the start are long-lived: the server enables collection once it serves
     return running.run(loaded.config)
 
 
-def _load(options: argparse.Namespace) -> Loaded:
+def load_options(options: argparse.Namespace, environ: Mapping[str, str]) -> Loaded:
+    """Returns the configuration of the command's options, and of the environment. Raises ConfigError."""
     return load(
         from_file(options.file, read_file(options.file))
         if options.file is not None
         else from_assignments([DEV_PROFILE]),
-        from_environment(os.environ),
+        from_environment(environ),
         from_assignments(options.assignments),
         from_flags(options.data, options.listen),
     )

@@ -15,6 +15,7 @@ from broker import logging
 from broker.clock import Clock, SystemClock
 from broker.config import BrokerConfig
 from broker.config.listeners import ListenerAddress
+from broker.core import is_compiled
 from broker.disks.lock import DirectoryInUse, DirectoryLock
 from broker.network.endpoints import address
 from cli.exits import FAILED
@@ -59,6 +60,8 @@ class NodeProcess(Protocol):
 def run(config: BrokerConfig) -> int:
     """Serves until SIGTERM or SIGINT, and returns the exit code: 1, with a logged line, if the broker can't start."""
     logging.take_over_storage()
+    core = "compiled" if is_compiled() else "pure Python (the compiled build needs less processor time)"
+    logger.info("starting", core=core, python=sys.version.split()[0])
     try:
         with contextlib.ExitStack() as stack:
             failed = _lock_directories(config, stack)

@@ -1,17 +1,18 @@
-"""Imports the modules that the start skips, once the broker is ready, one at a time between requests."""
+"""Imports modules that the start skips and that clients are likely to need, once the broker is ready, one at a time
+between requests."""
 
 from __future__ import annotations
 
 import gc
-from importlib import import_module
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from broker.clock import next_turn
 from broker.config import BrokerConfig
-from broker.dispatch.api import Apis
 from broker.handlers import APIS
 from broker.network.memory_back import trim
 from coordinator.cluster.decisions import DECISIONS
+from protocol.api_key import ApiKey
 from protocol.lazy import lazy
 
 if TYPE_CHECKING:
@@ -19,36 +20,37 @@ if TYPE_CHECKING:
 else:  # on a node with a controller
     controller = lazy("broker.handlers.controller")
 
-FIRST_USES_OF_BROKERS = (
-    "coordinator.group.shard",
-    "broker.shards.patterns",
-    "coordinator.transaction.shard",
-    "coordinator.share.shard",
-    "broker.share.hosted",
-    "broker.share.initializing",
+COMMON: Final = (
+    ApiKey.METADATA,
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.FIND_COORDINATOR,
+    ApiKey.INIT_PRODUCER_ID,
+    ApiKey.CREATE_TOPICS,
 )
-"""The modules that the first group, transaction and share partition need, in addition to the handlers."""
+"""The APIs that nearly every client uses. The modules of all others would take 5 MB, which few brokers need: a handler
+is imported with its first request, which takes some milliseconds, and a coordinator with its first shard."""
 
 
 async def warm_up(config: BrokerConfig) -> None:
-    """Imports the handlers that have had no request yet, and other modules that are needed later, for this node's
-    roles."""
-    for table in _tables(config):
-        for _ in table:
-            await next_turn()
-    for row in () if config.has_remote_controllers else DECISIONS.values():
-        row.load()
-        await next_turn()
-    for name in FIRST_USES_OF_BROKERS if config.is_broker else ():
-        import_module(name)
+    """Imports the modules for this node's roles that have had no use yet."""
+    for _ in _imports(config):
+        gc.collect(0)  # a class with slots was made twice: the next module reuses the first one's memory
         await next_turn()
     gc.freeze()
     if (malloc_trim := trim()) is not None:
         malloc_trim(0)  # what the imports no longer need
 
 
-def _tables(config: BrokerConfig) -> list[Apis]:
-    tables = [APIS] if config.is_broker else []
+def _imports(config: BrokerConfig) -> Iterator[object]:
+    """Imports a module at each step."""
+    if config.is_broker:
+        yield from APIS.ranges()  # for ApiVersions
+        yield from map(APIS.find, COMMON)
     if config.bound_controllers:
-        tables.append(controller.CONTROLLER_APIS)
-    return tables
+        yield from controller.CONTROLLER_APIS.ranges()
+        yield from controller.CONTROLLER_APIS
+        yield from (row.load() for row in DECISIONS.values())
+    elif not config.has_remote_controllers:
+        yield DECISIONS[ApiKey.CREATE_TOPICS].load()

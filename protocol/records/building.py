@@ -22,7 +22,7 @@ from protocol.records.batch import (
 )
 from protocol.records.codecs import compress
 from protocol.records.compression import Compression
-from protocol.records.record import Record, encode_records
+from protocol.records.record import Record, encode_headers, encode_records, encode_values
 
 
 def build(
@@ -54,6 +54,27 @@ def build(
     producer = producer_id, producer_epoch, base_sequence
     header = BatchHeader._make((*place, attributes, count - 1, base_timestamp, max_timestamp, *producer, count))
     return assemble(header, encode_records(records, range(count), base_timestamp), level)
+
+
+def build_values(
+    values: Sequence[bytes],
+    *,
+    key: bytes | None,
+    headers: Sequence[tuple[str, bytes | None]],
+    timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    transactional: bool,
+    compression: Compression,
+) -> bytearray:
+    """Returns a batch of records that differ only in their values, of which there is at least one."""
+    count = len(values)
+    header = BatchHeader(
+        0, 0, NO_PARTITION_LEADER_EPOCH, MAGIC_V2, 0, compression | transactional * TRANSACTIONAL, count - 1,
+        timestamp, timestamp, producer_id, producer_epoch, base_sequence, count,
+    )  # fmt: skip
+    return assemble(header, encode_values(values, key, encode_headers(headers)))
 
 
 def assemble(header: BatchHeader, records: bytes | bytearray, level: int | None = None) -> bytearray:

@@ -247,6 +247,22 @@ async def test_entries_are_answered_in_their_order() -> None:
         return str(index)
 
     assert await turns.map_awaited(text, PARTITIONS) == [str(index) for index in PARTITIONS]
+    assert await turns.map_together(text, PARTITIONS) == [str(index) for index in PARTITIONS]
+
+
+async def test_entries_that_wait_are_answered_in_batches() -> None:
+    begun: list[int] = []
+    go_on = asyncio.Event()
+
+    async def answer(index: int) -> int:
+        begun.append(index)
+        await go_on.wait()
+        return index
+
+    answers = asyncio.ensure_future(Turns(ManualClock()).map_together(answer, range(2 * ENTRIES)))
+    await until(lambda: len(begun) == ENTRIES)
+    go_on.set()
+    assert await answers == begun == [*range(2 * ENTRIES)]
 
 
 async def test_a_message_that_repeats_a_long_text_is_cut(tmp_path: Path) -> None:

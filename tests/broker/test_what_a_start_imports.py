@@ -1,5 +1,5 @@
-"""Tests that a start imports only what it needs; other modules are imported at the first request, or once the broker is
-ready."""
+"""Tests that a start imports only what it needs, and an idle broker only what most clients need; other modules are
+imported at their first use."""
 
 from __future__ import annotations
 
@@ -31,18 +31,27 @@ asyncio.run(main())
 """
 LATER = [
     "broker.handlers.create_topics",
-    "broker.share.hosted",
+    "broker.handlers.fetch",
+    "broker.handlers.produce",
     "coordinator.cluster.topics.create",
-    "coordinator.group.classic.group",
-    "coordinator.group.consumer.group",
+    "protocol.messages.create_topics",
+    "protocol.messages.share_fetch",
+]
+"""The modules that a broker doesn't need before its first client."""
+WITH_ITS_FIRST_USE = [
+    "broker.handlers.join_group",
+    "broker.handlers.describe_acls",
+    "broker.share.hosted",
+    "coordinator.cluster.configs.alter",
     "coordinator.group.shard",
+    "coordinator.group.state",
     "coordinator.share.shard",
     "coordinator.share_partition.acquire",
     "coordinator.transaction.shard",
     "protocol.coordinator_records.offsets",
-    "protocol.messages.create_topics",
+    "datetime",
 ]
-"""The modules that a broker doesn't need before its first client."""
+"""Modules that take memory which an idle broker doesn't need."""
 ELSEWHERE = [
     "programs.control",
     "broker.metrics",
@@ -71,6 +80,11 @@ def test_a_module_that_only_clients_need_is_imported_after_the_start(
     ready, warm = imported
     assert module not in ready
     assert module in warm
+
+
+@pytest.mark.parametrize("module", WITH_ITS_FIRST_USE)
+def test_an_idle_broker_has_no_module_that_few_clients_need(imported: tuple[set[str], set[str]], module: str) -> None:
+    assert module not in imported[1]
 
 
 @pytest.mark.parametrize("module", ELSEWHERE)

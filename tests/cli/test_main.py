@@ -23,6 +23,40 @@ def test_help_of_a_family_lists_its_commands(capsys: pytest.CaptureFixture[str])
     assert all(f"  {name.split()[1]} " in out for name in JOBS)
 
 
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("tpoic list", "did you mean topic?"),
+        ("topic lst", "did you mean list?"),
+        ("cluster descrbe", "unknown command cluster descrbe; did you mean describe?"),
+        ("cluster x", "expected describe, quorum"),
+        ("topic list --interal", "did you mean --internal?"),
+        ("topic list --bootstrap-servers h:1", "did you mean --bootstrap?"),
+    ],
+)
+def test_a_misspelt_word_gets_a_suggestion(capsys: pytest.CaptureFixture[str], line: str, advice: str) -> None:
+    try:
+        status = main(line.split())
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    assert status == 2
+    assert advice in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["-b", "--bootstrap", "--bootstrap-server", "--brokers"])
+def test_the_bootstrap_option_has_the_names_of_other_tools(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    assert main(["topic", "list", option, "nowhere"]) == 2
+    assert capsys.readouterr().err.startswith("odradek: bootstrap.servers (--bootstrap): 'nowhere'")
+
+
+def test_help_of_a_command_shows_the_commands_that_begin_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["cluster", "--help"])
+    out = capsys.readouterr().out
+    assert "  cluster describe " in out
+    assert "  cluster quorum " in out
+
+
 def test_a_job_without_spark_names_the_missing_package(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,7 +73,7 @@ def test_a_new_spelling_has_no_warning(capsys: pytest.CaptureFixture[str]) -> No
     ("line", "problem"),
     [
         ("topic create t --partitons 3", "unknown option --partitons; did you mean --partitions?"),
-        ("topic list --bootstrap-server h:1", "unknown option --bootstrap-server; did you mean --bootstrap?"),
+        ("topic list --bootstrap-servers h:1", "unknown option --bootstrap-servers; did you mean --bootstrap?"),
         ("run --datadir d", "unknown option --datadir; did you mean --data?"),
         ("pipeline load --topcs t", "unknown option --topcs; did you mean --topic?"),
         ("top x", "unexpected argument x"),

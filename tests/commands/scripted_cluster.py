@@ -33,6 +33,8 @@ Answer = Callable[[object], object]
 class ScriptedLink:
     """The link to the broker. Each class of requests has a list of answers; the last answer is repeated."""
 
+    address = Address("127.0.0.1", 9092)
+
     def __init__(self) -> None:
         self.answers: dict[type, list[Answer]] = {}
         self.requests: list[object] = []

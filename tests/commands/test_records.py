@@ -9,10 +9,10 @@ import pytest
 
 from commands.errors import CommandError
 from commands.groups.range_assignor import assign_by_range
-from commands.records.input import InputRecord, LineLayout, chunks, from_json
+from commands.records.input import InputRecord, InputValues, LineLayout, chunks, from_json
 from commands.records.output import PrintedRecord, as_row, compile_format
 from commands.records.partitioning import murmur2
-from commands.records.producer import BATCH_BYTES, batches
+from commands.records.producer import BATCH_BYTES, batches, batches_of_values
 from protocol.records.batch import TimestampType
 from protocol.records.record import Record
 from protocol.types import TopicPartition
@@ -76,11 +76,17 @@ def test_what_consume_prints_produce_reads(record: Record) -> None:
     [
         (b"{", "not JSON"),
         (b"[1]", "not a JSON object"),
-        (b'{"partition": "x"}', "partition 'x'"),
-        (b'{"partition": -1}', "partition -1"),
-        (b'{"headers": ["a"]}', "headers"),
-        (b'{"headers": [1, 2]}', "the name 1"),
+        (b'{"key": "", "partition": "x"}', "partition 'x'"),
+        (b'{"key": "", "partition": -1}', "partition -1"),
+        (b'{"key": "", "headers": ["a"]}', "headers"),
+        (b'{"key": "", "headers": [1, 2]}', "the name 1"),
         (b'{"key_base64": "?"}', "not base64"),
+        (
+            b'{"key": "k", "payloadd": "v"}',
+            "unknown key 'payloadd'; did you mean payload\\? .*the keys are key, payload",
+        ),
+        (b'{"headers": []}', "none of the keys key, payload"),
+        (b"[" * 100_000, "not JSON"),
     ],
 )
 def test_json_that_is_no_record_is_refused_with_the_reason(line: bytes, reason: str) -> None:
@@ -111,6 +117,21 @@ def test_a_format_prints_a_record(text: str, expected: bytes) -> None:
 def test_a_directive_that_there_is_not_is_refused(text: str) -> None:
     with pytest.raises(CommandError, match="--format %"):
         compile_format(text)
+
+
+@pytest.mark.parametrize("count", [1, 3, 200_000])
+def test_lines_are_divided_like_other_records(count: int) -> None:
+    lines = InputValues([b"line"] * count, b"key", (("name", b"value"),))
+    divided = batches_of_values(lines)
+    assert [line for batch in divided for line in batch.values] == lines.values
+    assert all(len(batch.values) <= BATCH_BYTES // 4 for batch in divided)
+    assert (len(divided) == 1) == (count < 10)
+
+
+def test_large_lines_have_their_own_batches() -> None:
+    large, small = bytes(BATCH_BYTES * 2), b"small"
+    divided = batches_of_values(InputValues([small, small, large, small, large]))
+    assert [len(batch.values) for batch in divided] == [2, 1, 1, 1]
 
 
 def test_batches_hold_about_as_much_as_a_broker_takes() -> None:

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from cli.times import parse_duration, parse_time, show_time
+from cli.durations import parse_duration
+from cli.times import parse_time, show_time
 from commands.printing import aligned, as_json, cell
 from commands.records.positions import END, START, Position, PositionKind, offset_of, parse_position
 

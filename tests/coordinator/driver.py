@@ -23,10 +23,18 @@ R = TypeVar("R")
 START_MS = 1_000_000
 
 
+def carry_out(machine: Machine[R], result: Result[R]) -> None:
+    """Applies the records, and then carries out the effects."""
+    for record in result.records:
+        machine.apply(record)
+    for effect in result.effects:
+        effect()
+
+
 class Asked(Generic[A, R]):
     """A request: the records of its decision, and its answer once it is given."""
 
-    def __init__(self, then: Callable[[A | KafkaError], object] | None) -> None:
+    def __init__(self, then: Callable[[A | KafkaError], object] | None = None) -> None:
         self.records: list[R] = []
         self.waits = True
         self._answer: A | KafkaError | None = None
@@ -105,10 +113,7 @@ class Driver(Generic[M, R]):
         if result.records:
             self.log += self._through_log(result.records, self.now_ms)
             self.written += result.records
-        for record in result.records:
-            self.machine.apply(record)
-        for effect in result.effects:
-            effect()
+        carry_out(self.machine, result)
         for ticket, answer in result.replies:
             self._waiting.pop(ticket).receive(answer)
 

@@ -19,6 +19,7 @@ BEFORE = {
         "printf '1\\n2\\n3\\n4\\n5\\n6\\n7\\n8\\n9\\n10\\n' | odradek produce orders",
     ],
     "group reset": ["odradek group reset shipping --to start --topic orders --yes"],
+    "token renew": ["echo c2VjcmV0 > token"],
     "share list": [
         "odradek topic create jobs -p 1",
         "odradek config set group workers share.auto.offset.reset=earliest",
@@ -28,8 +29,16 @@ BEFORE = {
 }
 """Command lines that create the things in a command's examples, if earlier examples haven't created them."""
 
-REFUSED = {"odradek txn abort orders:0 --start-offset 42 --yes"}
-"""Examples about something that this broker doesn't have."""
+REFUSED = {
+    "odradek txn abort orders:0 --start-offset 42 --yes",
+    "odradek token create",
+    "odradek token create --lifetime 1d --renewer User:spark",
+    "odradek token list",
+    "odradek token list --owner User:ana",
+    "odradek token renew --for 12h --hmac-file token",
+    "odradek token expire --hmac-file token --yes",
+}
+"""Examples about something that this broker doesn't have, such as authenticated clients."""
 
 EITHER_WAY = ("odradek doctor",)
 """Commands whose exit code depends on the machine."""

@@ -60,6 +60,24 @@ def test_a_terminal_has_a_screen_that_is_drawn_anew_until_q_is_pressed(
         os.close(ours)
 
 
+def test_a_number_of_samples_stays_on_the_terminal(start_odradek: Start) -> None:
+    broker = start_odradek()
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    command = [Odradek.program, "top", "-n", "1", "-b", broker.bootstrap]
+    top = subprocess.Popen(command, stdin=theirs, stdout=theirs)
+    os.close(theirs)
+    try:
+        assert top.wait(PATIENCE_S) == 0
+        shown = os.read(ours, 65536)
+    finally:
+        top.kill()
+        top.wait()
+        os.close(ours)
+    assert shown.startswith(b"topics\r\n")
+    assert b"\x1b" not in shown
+
+
 def test_elsewhere_each_sample_is_a_line(start_odradek: Start, capsys: pytest.CaptureFixture[str]) -> None:
     broker = start_odradek()
     call(capsys, broker.bootstrap, ("topic", "create", "orders", "-p", "2"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
 import zipfile
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench.wheel import built, pip
+from odradek.testing.ports import ReservedPort
 from tests.interop.processes import ROOT, Server, run
 
 pytestmark = pytest.mark.odradek_only
@@ -22,11 +24,16 @@ def serve(command: Sequence[str], where: Path, environment: dict[str, str]) -> t
     return server, server.launch(command, r"^ready (\S+:\d+)$", 30, environment, cwd=where)[1]
 
 
-def is_healthy(bootstrap: str) -> bool:
-    probe = [sys.executable, str(ROOT / "docker" / "healthy.py"), bootstrap]
+def is_healthy(target: str) -> bool:
+    """Runs the image's health check for an address, or for the process of a broker."""
+    probe = ["env", f"PYTHONPATH={ROOT}", sys.executable, str(ROOT / "docker" / "healthy.py"), target]
     return run(probe, check=False).returncode == 0
 
 
+INSIDE = {
+    "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "INSIDE:PLAINTEXT",
+    "KAFKA_INTER_BROKER_LISTENER_NAME": "INSIDE",
+}
 COMPILED = "odradek/broker/network/listener.cpython"
 
 
@@ -65,6 +72,41 @@ def test_a_core_that_cannot_be_compiled_is_left_out_and_the_reason_is_told(tmp_p
     assert b"the wheel is pure Python" in done.stdout + done.stderr
     (wheel,) = tmp_path.glob("odradek-*.whl")
     assert wheel.name.endswith("-py3-none-any.whl")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"KAFKA_LISTENERS": "PLAINTEXT://0.0.0.0:PORT"}, ()),
+        ({"KAFKA_LISTENERS": "INSIDE://127.0.0.1:PORT", **INSIDE}, ()),
+        ({"KAFKA_LISTENERS": "PLAINTEXT://127.0.0.1:1"}, ("--set", "listeners=PLAINTEXT://:PORT")),
+        ({}, ("--listen", "127.0.0.1:PORT")),
+    ],
+    ids=["environment", "named", "assignment", "flag"],
+)
+def test_the_health_check_follows_the_listeners(
+    tmp_path: Path, settings: dict[str, str], words: tuple[str, ...]
+) -> None:
+    port = ReservedPort()
+    settings = {name: value.replace("PORT", str(port.number)) for name, value in settings.items()}
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "odradek",
+        "run",
+        *(word.replace("PORT", str(port.number)) for word in words),
+    ]
+    own = {"PYTHONPATH": str(ROOT), "KAFKA_LOG_DIRS": str(tmp_path / "data"), **settings}
+    server, _ = serve(command, tmp_path, own)
+    process = f"/proc/{server.pid}"
+    assert is_healthy(process)
+    server.signal(signal.SIGSTOP)
+    assert not is_healthy(process)
+    server.signal(signal.SIGCONT)
+    assert server.stop() == 0
+    server.forget()
+    port.release()
 
 
 def test_the_image_holds_all_that_the_broker_needs(tmp_path: Path) -> None:

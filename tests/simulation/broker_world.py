@@ -17,7 +17,7 @@ from storage.disk import Disk
 from storage.open_files import OpenFiles
 from tests.broker.inprocess import Wire, decode_response, request_frame
 from tests.simulation.faulty_disk import Crash, FaultyDisk
-from tests.simulation.virtual_time import InlineWorkers, VirtualClock
+from tests.simulation.virtual_time import InlineWorkers, virtual_clock
 
 R = TypeVar("R")
 
@@ -70,7 +70,7 @@ class SimulatedServer(Server):
     def __init__(self, config: BrokerConfig, disk: Disk) -> None:
         super().__init__(config, asyncio.Event())
         self._disk = disk  # any Disk will do
-        self._clock = VirtualClock()
+        self._clock = virtual_clock()
         self._metadata_worker = InlineWorkers()  # type: ignore[assignment]
         self._workers = InlineWorkers()  # type: ignore[assignment]
 

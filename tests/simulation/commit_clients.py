@@ -33,7 +33,7 @@ from tests.broker.transacting import NOT_YET, TransactionalClient
 from tests.group_requests import offset_commit, offset_fetch
 from tests.simulation.broker_world import BrokerWorld, SimulatedConnection
 from tests.simulation.commit_world import Breach, Lag
-from tests.simulation.virtual_time import VirtualClock
+from tests.simulation.virtual_time import virtual_clock
 
 GROUP = "group"
 WAIT_MS = 200
@@ -158,7 +158,7 @@ class Clients:
     async def transact(self, count: int, *, v2: bool) -> None:
         """Runs transactions, as the only client that writes to `__transaction_state` and to the second partition."""
         client, log = (
-            TransactionalClient(self.connection(), VirtualClock().now_ms),
+            TransactionalClient(self.connection(), virtual_clock().now_ms),
             self.partition("__transaction_state"),
         )
         data = self.partition("t", 1)

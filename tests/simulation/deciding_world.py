@@ -12,16 +12,19 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
-from coordinator.cluster.brokers import heartbeat, registration
 from coordinator.cluster.brokers.features import bootstrap_records
+from coordinator.cluster.brokers.heartbeat import heartbeat_in_session
+from coordinator.cluster.brokers.registration import register_in_session
 from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.duties import Duties
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
-from coordinator.cluster.partitions import alter_partition, reassignments
+from coordinator.cluster.partitions import alter_partition
+from coordinator.cluster.partitions.reassignments import alter_partition_reassignments
+from coordinator.cluster.record import ClusterResult
 from coordinator.cluster.topics.topic import NO_LEADER, RECOVERED, RECOVERING, PartitionRegistration
+from coordinator.engine.result import Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_partition import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from protocol.messages.alter_partition_reassignments import (
@@ -70,7 +73,7 @@ class DecidingWorld:
         """The broker whose session ended first, and the time since when the disk has had space to store its fencing."""
         self.image = Image("the-cluster")
         self.rules = ConfigRules(OPTIONS.node_id)
-        self.sessions = BrokerSessions(SESSION_MS, OPTIONS.own_broker_id)
+        self.sessions = BrokerSessions(SESSION_MS, OPTIONS.own_broker_id, lambda: self.image.offset)
         self.duties = Duties(OPTIONS, self.rules, self.sessions, lambda: self.now_ms)
         self.duties.begin(0)
         self.brokers = {broker_id: Broker(broker_id) for broker_id in BROKERS}
@@ -98,23 +101,28 @@ class DecidingWorld:
         assert partition is not None
         return partition
 
-    def decide(self, decision: Callable[[Image], Decided[A]]) -> A | None:
-        """Applies a decision; returns None if the request is rejected, or can't be written."""
-        before = self.partition if self.image.topic("orders") is not None else None
+    def submit(self, decision: Callable[[Ticket[A]], ClusterResult]) -> A | None:
+        """Carries out a decision. Returns its answer; None if the request is rejected, or can't be written."""
         try:
-            records, response, effects = decision(self.image)
-            if records and self.is_full:
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+            result = decision(Ticket())
+            self.carry_out(result)
         except KafkaError as error:
             self.counts[error.code.name] += 1
             return None
-        given.apply(self.image, records)
-        for effect in effects:
-            effect.carry_out(self.sessions, self.image.offset)
+        ((_, answer),) = result.replies
+        return answer  # type: ignore[return-value]  # the reply to a ticket has the ticket's type
+
+    def carry_out(self, result: ClusterResult) -> None:
+        """Raises KafkaError if the records can't be written."""
+        before = self.partition if self.image.topic("orders") is not None else None
+        if result.records and self.is_full:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        given.apply(self.image, result.records)
+        for effect in result.effects:
+            effect()
         if before is not None:
             self.check(before, self.partition)
             self.check_leader()
-        return response
 
     # What must hold
 
@@ -179,38 +187,25 @@ class DecidingWorld:
             log_dirs=[f"dir-{broker.broker_id}".encode().ljust(16, b".")],
             previous_broker_epoch=broker.epoch if broker.stopped_in_order else -1,
         )
-        is_live = self.sessions.is_live(self.image, broker.broker_id, self.now_ms)
-        response = self.decide(lambda image: registration.register_broker(image, request, self.rules, is_live=is_live))
+        response = self.submit(
+            lambda ticket: register_in_session(
+                self.image, request, ticket, self.rules, self.sessions, OPTIONS.node_id, self.now_ms
+            )
+        )
         if response is not None:
-            if broker.epoch != response.broker_epoch:
-                self.sessions.end(broker.broker_id)
-            self.sessions.registered(broker.broker_id, self.image.offset)
             broker.epoch, broker.is_registered = response.broker_epoch, True
             broker.stopped_in_order = False
 
     def beat(self, broker: Broker, *, want_shut_down: bool = False) -> None:
         request = given.heartbeat(self.image, broker.broker_id, broker_epoch=broker.epoch)
         request.want_shut_down = want_shut_down
-        response = self.decide(
-            lambda image: heartbeat.broker_heartbeat(
-                image,
-                request,
-                self.rules,
-                self.sessions.registered_at(broker.broker_id),
-                may_stop=self.sessions.may_stop(image, broker.broker_id),
-            )
+        response = self.submit(
+            lambda ticket: heartbeat_in_session(self.image, request, ticket, self.rules, self.sessions, self.now_ms)
         )
-        if response is None:
-            return
-        self.sessions.heard(broker.broker_id, broker.epoch, request.current_metadata_offset, self.now_ms)
-        state = self.image.brokers[broker.broker_id]
-        if response.should_shut_down:
+        if response is not None and response.should_shut_down:
             self.counts["stopped in order"] += 1
-            self.sessions.end(broker.broker_id)
             broker.is_alive = broker.is_registered = False
             broker.stopped_in_order = True
-        elif state.in_controlled_shutdown and not state.fenced:
-            self.sessions.stops(broker.broker_id, self.image.offset)
 
     def die(self, broker: Broker, *, power: bool) -> None:
         broker.is_alive = broker.is_registered = broker.stopped_in_order = False
@@ -294,7 +289,7 @@ class DecidingWorld:
                 self.ask(proposal)
 
     def ask(self, proposal: AlterPartitionRequest) -> None:
-        response = self.decide(lambda image: alter_partition.alter_partition(image, proposal, self.rules))
+        response = self.submit(lambda ticket: alter_partition.alter_partition(self.image, proposal, ticket, self.rules))
         if response is not None:
             code = response.topics[0].partitions[0].error_code
             self.counts[f"isr {code}"] += 1
@@ -306,7 +301,7 @@ class DecidingWorld:
         one = ReassignablePartition(partition_index=0, replicas=None if target is None else list(target))
         topic = ReassignableTopic(name="orders", partitions=[one])
         request = AlterPartitionReassignmentsRequest(timeout_ms=1, topics=[topic])
-        self.decide(lambda image: reassignments.alter_partition_reassignments(image, request, self.rules))
+        self.submit(lambda ticket: alter_partition_reassignments(self.image, request, ticket, self.rules))
 
     # Steps
 
@@ -343,8 +338,11 @@ class DecidingWorld:
             if broker.is_alive and broker.is_registered and self.dice.random() < 0.8:
                 self.beat(broker)
         while (duty := self.duties.due(self.image, self.now_ms)) is not None:
-            more = self.decide(lambda image, duty=duty: duty.decide(image, self.now_ms))  # type: ignore[misc]
-            if more is None:
+            result, more = duty.decide(self.image, self.now_ms)
+            try:
+                self.carry_out(result)
+            except KafkaError:
+                self.counts["KAFKA_STORAGE_ERROR"] += 1
                 self.duties.failed(duty, self.now_ms)
                 continue
             self.duties.done(duty, self.now_ms, more=more)

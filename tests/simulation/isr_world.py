@@ -27,7 +27,7 @@ from storage.config import LogConfig
 from storage.log import Log
 from storage.segment.time_index import NO_TIMESTAMP
 from tests.simulation.isr_controller import ClusterState, ControllerModel
-from tests.simulation.virtual_time import VirtualClock
+from tests.simulation.virtual_time import virtual_clock
 
 NAME, TOPIC_ID = TopicPartition("t", 0), bytes(15) + b"\x07"
 BROKER_IDS = (1, 2, 3)
@@ -132,7 +132,7 @@ class SimulatedBroker:
         rules = IsrRules(self._may_be_in_sync, lambda: MAX_LAG_MS, self._broker_epoch)
         self.partition = Partition(NAME, TOPIC_ID, cast(Log, self.log), rules)
         self.manager = AlterPartitionManager(
-            cast(Replicas, self), self.broker_id, lambda: self.epoch, self._alter, VirtualClock(), dice.random
+            cast(Replicas, self), self.broker_id, lambda: self.epoch, self._alter, virtual_clock(), dice.random
         )
         self.partition.propose = self.manager.propose
         self._apply(self.state)
@@ -155,7 +155,7 @@ class SimulatedBroker:
 
     def _apply(self, state: ClusterState) -> None:
         self.state = state
-        now_ms, end = VirtualClock().now_ms(), self.log.log_end_offset
+        now_ms, end = virtual_clock().now_ms(), self.log.log_end_offset
         self.partition.become(next_role(self.partition.role, state.partition, self.broker_id, end, now_ms), now_ms)
 
     async def _hear(self) -> None:
@@ -184,14 +184,14 @@ class SimulatedBroker:
     async def _shrink(self) -> None:
         while True:
             await asyncio.sleep(MAX_LAG_MS / 2000)
-            self.partition.shrink_isr(VirtualClock().now_ms())
+            self.partition.shrink_isr(virtual_clock().now_ms())
 
     async def _produce(self) -> None:
         while True:
             await self.world.pause(0.05)
             if self.partition.leads and not self.world.is_calm:
                 try:
-                    self.partition.append(RECORD, VirtualClock().now_ms(), for_all=self.world.dice.random() < 0.7)
+                    self.partition.append(RECORD, virtual_clock().now_ms(), for_all=self.world.dice.random() < 0.7)
                 except KafkaError as error:
                     if error.code is not ErrorCode.NOT_ENOUGH_REPLICAS:
                         raise
@@ -227,7 +227,7 @@ class SimulatedBroker:
 
     async def _fetch_from(self, leader: SimulatedBroker, leader_epoch: int) -> None:
         offset, last_epoch = self.log.log_end_offset, self.log.last_epoch
-        fetch = FollowerFetch(self.broker_id, self.epoch, offset, 0, VirtualClock().now_ms())
+        fetch = FollowerFetch(self.broker_id, self.epoch, offset, 0, virtual_clock().now_ms())
         if self.world.is_lost():  # it comes late, when nobody waits for the answer any more
             self.world.later(partial(leader.fetched_by, fetch, leader_epoch, last_epoch))
             return

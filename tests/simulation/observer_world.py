@@ -35,7 +35,7 @@ from protocol.schema import ANY_VERSION
 from tests.coordinator.cluster.test_image_records import everything
 from tests.simulation.faulty_disk import Crash, FaultyDisk
 from tests.simulation.observer_controllers import IDS, MAJORITY, Controller, Quorum, fetched, has_news, piece
-from tests.simulation.virtual_time import InlineWorkers, VirtualClock, run
+from tests.simulation.virtual_time import InlineWorkers, run, virtual_clock
 
 R = TypeVar("R")
 
@@ -127,7 +127,7 @@ class ObserverWorld:
         self.net_dice = Random(seed + 1)
         self.disk = FaultyDisk(Random(seed + 2))
         self.disk.mkdir(DIRECTORY)
-        self.clock = VirtualClock()
+        self.clock = virtual_clock()
         self.quorum = Quorum(self.dice)
         self.bootstrap = self.dice.sample(IDS, self.dice.choice((1, 1, 2, 3)))
         """The controllers whose addresses are in the broker's configuration; their addresses don't change."""

@@ -28,7 +28,7 @@ from programs.zookeeper.session import ZookeeperSession
 from protocol.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord
 from tests.coordinator.cluster import given
 from tests.programs.zookeeper.ensemble import Ensemble, MemoryClient
-from tests.simulation.virtual_time import VirtualClock
+from tests.simulation.virtual_time import virtual_clock
 
 BROKERS = (1, 2, 3)
 BATCHES = 40
@@ -136,7 +136,7 @@ class PublishersWorld:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.clock = VirtualClock()
+        self.clock = virtual_clock()
         self.ensemble = Watched()
         self.committed: list[MetadataBatch] = []
         self._topics: list[bytes] = []

@@ -19,7 +19,7 @@ from tests.simulation.transaction_history import (
     Transaction,
     Write,
 )
-from tests.simulation.virtual_time import VirtualClock
+from tests.simulation.virtual_time import virtual_clock
 
 A = TypeVar("A")
 
@@ -58,7 +58,7 @@ class SimulatedProducer:
         self.history = history
         self.name = name
         self.v2 = v2
-        self.client = TransactionalClient(SimulatedConnection(world, LOSS), VirtualClock().now_ms)
+        self.client = TransactionalClient(SimulatedConnection(world, LOSS), virtual_clock().now_ms)
         self.producer = Producer(-1, -1)
         self.sequences = [0] * PARTITIONS
         self.count = 0

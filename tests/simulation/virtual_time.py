@@ -8,11 +8,10 @@ import socket
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from tests.clock import ManualClock
 from tests.simulation.faulty_disk import Crash
 
 T = TypeVar("T")
-
-START_MS = 1_700_000_000_000
 
 
 class _Selector(selectors.SelectSelector):
@@ -62,23 +61,9 @@ def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return runner.run(main())
 
 
-class VirtualClock:
-    """The `broker.clock.Clock` of such a loop."""
-
-    def now_ms(self) -> int:
-        return START_MS + self.monotonic_ms()
-
-    def monotonic_ms(self) -> int:
-        return self.monotonic_ns() // 1_000_000
-
-    def monotonic_ns(self) -> int:
-        return round(asyncio.get_running_loop().time() * 1_000_000_000)
-
-    def call_at(self, when_ms: int, then: Callable[[], None]) -> asyncio.TimerHandle:
-        return self.call_after(max(when_ms - self.now_ms(), 0), then)
-
-    def call_after(self, delay_ms: float, then: Callable[[], None]) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(delay_ms / 1000, then)
+def virtual_clock() -> ManualClock:
+    """Returns the clock of such a loop."""
+    return ManualClock(passed_ms=lambda: asyncio.get_running_loop().time() * 1000)
 
 
 class InlineWorkers:

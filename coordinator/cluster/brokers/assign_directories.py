@@ -8,11 +8,11 @@ from __future__ import annotations
 from coordinator.cluster.brokers.heartbeat import check_broker_epoch
 from coordinator.cluster.brokers.info import BrokerRegistration
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.partitions.change import DIRECTORIES_SINCE, Election, PartitionTarget
 from coordinator.cluster.partitions.changes import Departure, PartitionChanges, Place
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
+from coordinator.engine.result import Ticket, answered
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -26,8 +26,11 @@ from protocol.messages.assign_replicas_to_dirs import (
 
 
 def assign_replicas_to_dirs(
-    image: Image, request: AssignReplicasToDirsRequest, configs: ConfigRules
-) -> Decided[AssignReplicasToDirsResponse]:
+    image: Image,
+    request: AssignReplicasToDirsRequest,
+    ticket: Ticket[AssignReplicasToDirsResponse],
+    configs: ConfigRules,
+) -> ClusterResult:
     """Returns the decision, with a result for each replica. Raises KafkaError(STALE_BROKER_EPOCH,
     UNSUPPORTED_VERSION).
     """
@@ -39,7 +42,7 @@ def assign_replicas_to_dirs(
     changes = PartitionChanges(image, configs)
     departed = changes.updates(assigning.offline, Departure(removed=broker.broker_id))
     response = AssignReplicasToDirsResponse(error_code=ErrorCode.NONE, directories=directories)
-    return Decided([*assigning.records, *departed], response)
+    return answered(ticket, response, [*assigning.records, *departed])
 
 
 class _Assigning:

@@ -8,15 +8,16 @@ from __future__ import annotations
 from coordinator.cluster.brokers.activation import CONTROLLER_REGISTRATION_VERSION
 from coordinator.cluster.brokers.bounds import check_features, check_listeners, check_node
 from coordinator.cluster.brokers.info import ControllerRegistration, Endpoint, FeatureRange
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
+from coordinator.cluster.record import ClusterResult
+from coordinator.engine.result import Ticket, answered
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
 
 
 def register_controller(
-    image: Image, request: ControllerRegistrationRequest
-) -> Decided[ControllerRegistrationResponse]:
+    image: Image, request: ControllerRegistrationRequest, ticket: Ticket[ControllerRegistrationResponse]
+) -> ClusterResult:
     """Returns the decision that registers the controller. Raises KafkaError(UNSUPPORTED_VERSION,
     INVALID_REGISTRATION).
     """
@@ -38,4 +39,4 @@ def register_controller(
             for feature in request.features
         },
     )
-    return Decided([controller.to_record()], ControllerRegistrationResponse(error_code=0, error_message=None))
+    return answered(ticket, ControllerRegistrationResponse(error_code=0, error_message=None), [controller.to_record()])

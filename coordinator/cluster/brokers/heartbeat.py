@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterator
 from enum import Enum
 
 from coordinator.cluster.brokers.info import BrokerRegistration
-from coordinator.cluster.brokers.sessions import BrokerSessions, HeartbeatReceived
+from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.partitions.change import DIRECTORIES_SINCE
 from coordinator.cluster.partitions.changes import Departure, PartitionChanges, in_sync, leaderless, leads_any
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
+from coordinator.engine.result import Result, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from protocol.metadata_records.nodes import BrokerRegistrationChangeRecord
@@ -63,9 +63,9 @@ def broker_heartbeat(
     *,
     may_stop: bool = True,
     is_stopping: bool = True,
-) -> Decided[BrokerHeartbeatResponse]:
-    """Returns the decision: the broker's next state, and the changes of partitions that follow from it. Raises
-    KafkaError(STALE_BROKER_EPOCH).
+) -> tuple[list[MetadataRecord], BrokerHeartbeatResponse]:
+    """Returns the records and the response: the broker's next state, and the changes of partitions that follow from it.
+    Raises KafkaError(STALE_BROKER_EPOCH).
 
     `registered_at` is the offset of the broker's registration record, or None if only its epoch is known. `may_stop` is
     true if the other brokers have read the new leaders of its partitions. `is_stopping` is false for a broker that was
@@ -93,12 +93,17 @@ def broker_heartbeat(
         is_fenced=after in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),
         should_shut_down=after is BrokerState.SHUTDOWN_NOW,
     )
-    return Decided(records, response)
+    return records, response
 
 
 def heartbeat_in_session(
-    image: Image, request: BrokerHeartbeatRequest, configs: ConfigRules, sessions: BrokerSessions, now_ms: int
-) -> Decided[BrokerHeartbeatResponse]:
+    image: Image,
+    request: BrokerHeartbeatRequest,
+    ticket: Ticket[BrokerHeartbeatResponse],
+    configs: ConfigRules,
+    sessions: BrokerSessions,
+    now_ms: int,
+) -> ClusterResult:
     """Returns the decision on a heartbeat, with the state of the broker's session. Raises
     KafkaError(STALE_BROKER_EPOCH).
 
@@ -106,7 +111,7 @@ def heartbeat_in_session(
     read the new leaders of its partitions.
     """
     broker_id = request.broker_id
-    decided = broker_heartbeat(
+    records, response = broker_heartbeat(
         image,
         request,
         configs,
@@ -114,15 +119,14 @@ def heartbeat_in_session(
         may_stop=broker_id == sessions.own_id or sessions.may_stop(image, broker_id),
         is_stopping=sessions.is_stopping(broker_id),
     )
-    received = HeartbeatReceived(
-        broker_id,
-        request.broker_epoch,
-        request.current_metadata_offset,
-        now_ms,
-        want_shut_down=request.want_shut_down,
-        should_shut_down=decided.response.should_shut_down,
-    )
-    return decided._replace(effects=(received,))
+    result: ClusterResult = Result(records)
+    result.answer(ticket, response)
+    result.effect(sessions.heard, broker_id, request.broker_epoch, request.current_metadata_offset, now_ms)
+    if response.should_shut_down:
+        result.effect(sessions.end, broker_id)
+    elif request.want_shut_down:
+        result.effect(sessions.stops, broker_id)
+    return result
 
 
 def state_of(broker: BrokerRegistration) -> BrokerState:
@@ -155,14 +159,14 @@ def next_state(
     return BrokerState.CONTROLLED_SHUTDOWN if waits else BrokerState.SHUTDOWN_NOW
 
 
-def fence_broker(image: Image, broker_id: int, configs: ConfigRules) -> Decided[None]:
-    """Returns the decision that fences a broker whose session has ended; without records if the broker is already
-    fenced, or not registered.
+def fence_broker(image: Image, broker_id: int, configs: ConfigRules) -> list[MetadataRecord]:
+    """Returns the records that fence a broker whose session has ended; none if the broker is already fenced, or not
+    registered.
     """
     broker = image.brokers.get(broker_id)
     if broker is None or broker.fenced:
-        return Decided((), None)
-    return Decided([*_transition(image, broker, BrokerState.FENCED, PartitionChanges(image, configs))], None)
+        return []
+    return [*_transition(image, broker, BrokerState.FENCED, PartitionChanges(image, configs))]
 
 
 def _transition(

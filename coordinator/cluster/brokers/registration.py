@@ -9,6 +9,7 @@ Source: Kafka's ClusterControlManager.registerBroker, ReplicationControlManager.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.cluster.brokers.bounds import (
@@ -21,13 +22,13 @@ from coordinator.cluster.brokers.bounds import (
 )
 from coordinator.cluster.brokers.features import KRAFT_VERSION
 from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint, FeatureRange
-from coordinator.cluster.brokers.sessions import BrokerSessions, Registered, Unregistered
+from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import METADATA_VERSION, Image
 from coordinator.cluster.partitions.change import DIRECTORIES_SINCE
 from coordinator.cluster.partitions.changes import Departure, PartitionChanges, eligible, in_sync
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
+from coordinator.engine.result import Result, Ticket, reply
 from protocol.errors import ErrorCode, KafkaError
 from protocol.lazy import lazy
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -57,8 +58,8 @@ def register_broker(
     *,
     is_live: bool = False,
     controller_id: int | None = None,
-) -> Decided[BrokerRegistrationResponse]:
-    """Returns the decision that registers the broker, fenced. Its epoch is the offset of the decision's first record;
+) -> tuple[list[MetadataRecord], int]:
+    """Returns the records that register the broker, fenced, and its epoch. The epoch is the offset of the first record;
     the same incarnation keeps its epoch (KAFKA-16952). `is_live` is true if the registered incarnation has a
     session; `controller_id` is this node's id, or None if it is a broker as well.
 
@@ -108,26 +109,31 @@ def register_broker(
         clean = existing is not None and request.previous_broker_epoch == existing.epoch
         records += _last_incarnation_gone(image, request.broker_id, configs, clean=clean)
     records.append(broker.to_record())
-    return Decided(records, BrokerRegistrationResponse(error_code=ErrorCode.NONE, broker_epoch=broker.epoch))
+    return records, broker.epoch
 
 
 def register_in_session(
     image: Image,
     request: BrokerRegistrationRequest,
+    ticket: Ticket[BrokerRegistrationResponse],
     configs: ConfigRules,
     sessions: BrokerSessions,
     controller_id: int | None,
     now_ms: int,
-) -> Decided[BrokerRegistrationResponse]:
+) -> ClusterResult:
     """Returns the decision on a registration, with the session of the registered incarnation. Raises the errors of
     register_broker.
     """
     broker_id = request.broker_id
     is_live = sessions.is_live(image, broker_id, now_ms)
-    decided = register_broker(image, request, configs, is_live=is_live, controller_id=controller_id)
-    before, epoch = image.brokers.get(broker_id), decided.response.broker_epoch
-    is_new_epoch = before is None or before.epoch != epoch
-    return decided._replace(effects=(Registered(broker_id, epoch, is_new_epoch, now_ms),))
+    records, epoch = register_broker(image, request, configs, is_live=is_live, controller_id=controller_id)
+    before = image.brokers.get(broker_id)
+    result: ClusterResult = Result(records)
+    result.answer(ticket, BrokerRegistrationResponse(error_code=ErrorCode.NONE, broker_epoch=epoch))
+    if before is None or before.epoch != epoch:
+        result.effect(sessions.end, broker_id)
+    result.effect(sessions.registered, broker_id, epoch, now_ms)
+    return result
 
 
 def _check_directories(image: Image, request: BrokerRegistrationRequest) -> None:
@@ -185,8 +191,13 @@ def _last_incarnation_gone(
 
 
 def unregister_broker(
-    image: Image, request: UnregisterBrokerRequest, controller_id: int, configs: ConfigRules
-) -> Decided[UnregisterBrokerResponse]:
+    image: Image,
+    request: UnregisterBrokerRequest,
+    ticket: Ticket[UnregisterBrokerResponse],
+    controller_id: int,
+    configs: ConfigRules,
+    sessions: BrokerSessions,
+) -> ClusterResult:
     """Returns the decision that removes a broker from every ISR, and its registration.
 
     Raises KafkaError(BROKER_ID_NOT_REGISTERED); INVALID_REQUEST for the broker in this process, which is running.
@@ -205,4 +216,4 @@ def unregister_broker(
     records += changes.updates(eligible(image, broker_id), departure)
     records.append(UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch))
     response = messages.UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message=None)
-    return Decided(records, response, (Unregistered(broker_id),))
+    return Result(records, [reply(ticket, response)], [partial(sessions.forget, broker_id)])

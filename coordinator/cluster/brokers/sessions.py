@@ -1,4 +1,4 @@
-"""The sessions of brokers at the active controller: soft state, which no record has.
+"""The sessions of brokers at the active controller: soft state, which no record has, and which effects change.
 
 A session belongs to a broker and its epoch. It begins with the first heartbeat, or for an unfenced broker when the
 controller becomes active. It ends `session_ms` after the last heartbeat.
@@ -8,6 +8,7 @@ Source: Kafka's BrokerHeartbeatManager and BrokerHeartbeatTracker.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from coordinator.cluster.image import Image
@@ -33,7 +34,9 @@ class BrokerSessions:
     metadata before a client sees that they are committed.
     """
 
-    def __init__(self, session_ms: int, own_id: int) -> None:
+    def __init__(self, session_ms: int, own_id: int, last_offset: Callable[[], int]) -> None:
+        """`last_offset` returns the offset of the last record that is appended."""
+        self._last_offset = last_offset
         self.session_ms = session_ms
         self.own_id = own_id
         self._contacts: dict[int, Contact] = {}
@@ -57,9 +60,12 @@ class BrokerSessions:
         if contact is not None and contact.epoch == epoch:
             self._contacts[broker_id] = contact._replace(at_ms=now_ms, is_extended=False)
 
-    def registered(self, broker_id: int, offset: int) -> None:
-        """Records the offset of the broker's registration record; the broker may be unfenced once it has read it."""
-        self._registered_at[broker_id] = offset
+    def registered(self, broker_id: int, epoch: int, now_ms: int) -> None:
+        """Records the offset of the broker's registration record, which was appended last; the broker may be unfenced
+        once it has read it."""
+        offset = self._registered_at[broker_id] = self._last_offset()
+        if broker_id == self.own_id:
+            self.heard(broker_id, epoch, offset, now_ms)
 
     def registered_at(self, broker_id: int) -> int | None:
         """Returns the offset of the broker's registration record; None if the broker registered with an earlier
@@ -110,9 +116,9 @@ class BrokerSessions:
 
     # Controlled shutdown
 
-    def stops(self, broker_id: int, offset: int) -> None:
-        """Records the offset of the last record that was written when the broker began its controlled shutdown."""
-        self._stop_offsets.setdefault(broker_id, offset)
+    def stops(self, broker_id: int) -> None:
+        """Records the offset of the last record that was appended when the broker began its controlled shutdown."""
+        self._stop_offsets.setdefault(broker_id, self._last_offset())
 
     def is_stopping(self, broker_id: int) -> bool:
         """True if this controller knows that the broker is in a controlled shutdown."""
@@ -130,59 +136,3 @@ class BrokerSessions:
     def _offset(self, broker_id: int) -> int:
         contact = self._contacts.get(broker_id)
         return NOTHING_READ if contact is None else contact.metadata_offset
-
-
-# Effects of decisions
-
-
-class Registered(NamedTuple):
-    """A broker has registered."""
-
-    broker_id: int
-    epoch: int
-    is_new_epoch: bool
-    """True unless the same incarnation has registered again."""
-    now_ms: int
-
-    def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
-        if self.is_new_epoch:
-            sessions.end(self.broker_id)
-        sessions.registered(self.broker_id, offset)
-        if self.broker_id == sessions.own_id:
-            sessions.heard(self.broker_id, self.epoch, offset, self.now_ms)
-
-
-class HeartbeatReceived(NamedTuple):
-    """A broker has sent a heartbeat."""
-
-    broker_id: int
-    epoch: int
-    metadata_offset: int
-    now_ms: int
-    want_shut_down: bool
-    should_shut_down: bool
-
-    def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
-        sessions.heard(self.broker_id, self.epoch, self.metadata_offset, self.now_ms)
-        if self.should_shut_down:
-            sessions.end(self.broker_id)
-        elif self.want_shut_down:
-            sessions.stops(self.broker_id, offset)
-
-
-class Unregistered(NamedTuple):
-    """A broker is no longer registered."""
-
-    broker_id: int
-
-    def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
-        sessions.forget(self.broker_id)
-
-
-class BrokerSessionEnded(NamedTuple):
-    """The session of a broker is over, and the broker is fenced."""
-
-    broker_id: int
-
-    def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
-        sessions.end(self.broker_id)

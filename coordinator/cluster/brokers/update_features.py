@@ -16,9 +16,9 @@ from coordinator.cluster.brokers.features import (
     SUPPORTED,
     elr_safety_records,
 )
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import ELR_VERSION, METADATA_VERSION, Image
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
+from coordinator.engine.result import Ticket, answered
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.update_features import (
     FeatureUpdateKey,
@@ -39,8 +39,8 @@ class UpgradeType(IntEnum):
 
 
 def update_features(
-    image: Image, request: UpdateFeaturesRequest, min_insync_replicas: int
-) -> Decided[UpdateFeaturesResponse]:
+    image: Image, request: UpdateFeaturesRequest, ticket: Ticket[UpdateFeaturesResponse], min_insync_replicas: int
+) -> ClusterResult:
     """Returns the decision: all levels change, or none does."""
     updates = {update.feature: update for update in request.feature_updates}
     proposed = {**image.features, **{name: update.max_version_level for name, update in updates.items()}}
@@ -50,7 +50,7 @@ def update_features(
             _check(image, update, proposed)
         except KafkaError as error:
             message = f"The update failed for all features since the following feature had an error: {error.message}"
-            return Decided((), UpdateFeaturesResponse(error_code=error.code, error_message=message))
+            return answered(ticket, UpdateFeaturesResponse(error_code=error.code, error_message=message))
         if update.feature != KRAFT_VERSION:  # the metadata has no record of it
             records.append(FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level))
     elr = updates.get(ELR_VERSION)
@@ -61,7 +61,7 @@ def update_features(
         for update in request.feature_updates
     ]
     response = UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None, results=results)
-    return Decided(() if request.validate_only else records, response)
+    return answered(ticket, response, () if request.validate_only else records)
 
 
 def _upgrade_type(update: FeatureUpdateKey) -> UpgradeType:

@@ -15,9 +15,10 @@ import protocol.messages.incremental_alter_configs as incremental
 from coordinator.cluster.brokers.features import MIN_ISR
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import Decided, error_message
 from coordinator.cluster.image import Image
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
+from coordinator.cluster.rejections import error_message
+from coordinator.engine.result import Ticket, answered
 from protocol.errors import ErrorCode, KafkaError
 from protocol.metadata_records.settings import ConfigRecord
 from protocol.metadata_records.topics import ClearElrRecord
@@ -83,9 +84,10 @@ class AlteredResource(NamedTuple):
 def incremental_alter_configs(
     image: Image,
     request: incremental.IncrementalAlterConfigsRequest,
+    ticket: Ticket[incremental.IncrementalAlterConfigsResponse],
     rules: ConfigRules,
     broker_id: int | None = None,
-) -> Decided[incremental.IncrementalAlterConfigsResponse]:
+) -> ClusterResult:
     """Returns the decision on IncrementalAlterConfigs, which changes only the named configs of each resource.
     `broker_id` is the broker that received the request; None if the controller received it.
     """
@@ -96,12 +98,16 @@ def incremental_alter_configs(
     )
     responses = _answers(incremental.AlterConfigsResourceResponse, results)
     records = () if request.validate_only else alteration.all_records()
-    return Decided(records, incremental.IncrementalAlterConfigsResponse(responses=responses))
+    return answered(ticket, incremental.IncrementalAlterConfigsResponse(responses=responses), records)
 
 
 def alter_configs(
-    image: Image, request: legacy.AlterConfigsRequest, rules: ConfigRules, broker_id: int | None = None
-) -> Decided[legacy.AlterConfigsResponse]:
+    image: Image,
+    request: legacy.AlterConfigsRequest,
+    ticket: Ticket[legacy.AlterConfigsResponse],
+    rules: ConfigRules,
+    broker_id: int | None = None,
+) -> ClusterResult:
     """Returns the decision on AlterConfigs, which replaces all configs of each resource by the named configs.
     `broker_id` is the broker that received the request; None if the controller received it.
     """
@@ -112,7 +118,7 @@ def alter_configs(
     )
     responses = _answers(legacy.AlterConfigsResourceResponse, results)
     records = () if request.validate_only else alteration.all_records()
-    return Decided(records, legacy.AlterConfigsResponse(responses=responses))
+    return answered(ticket, legacy.AlterConfigsResponse(responses=responses), records)
 
 
 def refused_by_broker(

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from coordinator.cluster.brokers.heartbeat import check_broker_epoch
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.partitions.change import PartitionTarget
 from coordinator.cluster.partitions.changes import PartitionChanges
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
 from coordinator.cluster.topics.topic import (
     LEADER_UNCHANGED,
     RECOVERED,
@@ -23,6 +22,7 @@ from coordinator.cluster.topics.topic import (
     Topic,
     changed,
 )
+from coordinator.engine.result import Ticket, answered
 from protocol.errors import ErrorCode
 from protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -39,15 +39,15 @@ ANY_EPOCH = -1
 
 
 def alter_partition(
-    image: Image, request: AlterPartitionRequest, configs: ConfigRules
-) -> Decided[AlterPartitionResponse]:
+    image: Image, request: AlterPartitionRequest, ticket: Ticket[AlterPartitionResponse], configs: ConfigRules
+) -> ClusterResult:
     """Returns the decision, with each partition's state after the change, or the error. Raises
     KafkaError(STALE_BROKER_EPOCH).
     """
     check_broker_epoch(image, request.broker_id, request.broker_epoch)
     altering = _Altering(image, configs, request.broker_id)
     topics = [altering.topic(topic) for topic in request.topics]
-    return Decided(altering.records, AlterPartitionResponse(error_code=ErrorCode.NONE, topics=topics))
+    return answered(ticket, AlterPartitionResponse(error_code=ErrorCode.NONE, topics=topics), altering.records)
 
 
 class _Altering:

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import Decided, error_message, out_of_time
 from coordinator.cluster.image import Image
 from coordinator.cluster.partitions.change import Election, PartitionTarget
 from coordinator.cluster.partitions.changes import PartitionChanges
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
+from coordinator.cluster.rejections import error_message, out_of_time
 from coordinator.cluster.topics.topic import NO_LEADER
+from coordinator.engine.result import Ticket, answered
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -37,17 +38,19 @@ NOT_AVAILABLE = {
 }
 
 
-def elect_leaders(image: Image, request: ElectLeadersRequest, configs: ConfigRules) -> Decided[ElectLeadersResponse]:
+def elect_leaders(
+    image: Image, request: ElectLeadersRequest, ticket: Ticket[ElectLeadersResponse], configs: ConfigRules
+) -> ClusterResult:
     """Returns the decision on the named partitions, or on all. If all, only partitions that needed an election have a
     result.
     """
     if request.topic_partitions is not None and not request.topic_partitions:
-        return Decided((), ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=[]))
+        return answered(ticket, ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=[]))
     if late := out_of_time(request.timeout_ms):
-        return Decided((), _all_refused(request, late))
+        return answered(ticket, _all_refused(request, late))
     if request.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
         error = KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
-        return Decided((), _all_refused(request, error))
+        return answered(ticket, _all_refused(request, error))
     kind = ElectionType(request.election_type)
     changes = PartitionChanges(image, configs)
     records: list[MetadataRecord] = []
@@ -57,7 +60,7 @@ def elect_leaders(image: Image, request: ElectLeadersRequest, configs: ConfigRul
         if request.topic_partitions is None:
             elected = [(index, error) for index, error in elected if _is_news(error)]
         results.append(ReplicaElectionResult(topic=name, partition_result=[_result(*result) for result in elected]))
-    return Decided(records, ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=results))
+    return answered(ticket, ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=results), records)
 
 
 def _all_refused(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:

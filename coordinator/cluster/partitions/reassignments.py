@@ -9,13 +9,14 @@ Source: Kafka's ReplicationControlManager and PartitionReassignmentReplicas.
 from __future__ import annotations
 
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import Decided, error_message, out_of_time
 from coordinator.cluster.image import Image
 from coordinator.cluster.partitions.change import Election, PartitionTarget
 from coordinator.cluster.partitions.changes import PartitionChanges
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
+from coordinator.cluster.rejections import error_message, out_of_time
 from coordinator.cluster.topics.placement import check_assignment
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
+from coordinator.engine.result import Ticket, answered
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -34,17 +35,20 @@ from protocol.metadata_records.topics import PartitionChangeRecord
 
 
 def alter_partition_reassignments(
-    image: Image, request: AlterPartitionReassignmentsRequest, configs: ConfigRules
-) -> Decided[AlterPartitionReassignmentsResponse]:
+    image: Image,
+    request: AlterPartitionReassignmentsRequest,
+    ticket: Ticket[AlterPartitionReassignmentsResponse],
+    configs: ConfigRules,
+) -> ClusterResult:
     """Returns the decision, with a result for each partition: a new assignment, or the cancellation of a
     reassignment.
     """
     if not request.topics:  # Kafka answers with the schema's defaults, not with the request's values
-        return Decided(
-            (), AlterPartitionReassignmentsResponse(error_code=ErrorCode.NONE, error_message="", responses=[])
+        return answered(
+            ticket, AlterPartitionReassignmentsResponse(error_code=ErrorCode.NONE, error_message="", responses=[])
         )
     if late := out_of_time(request.timeout_ms):
-        return Decided((), _all_refused(request, late))
+        return answered(ticket, _all_refused(request, late))
     reassignment = _Reassignment(image, configs, request.allow_replication_factor_change)
     responses = [
         ReassignableTopicResponse(
@@ -58,7 +62,7 @@ def alter_partition_reassignments(
         error_message=None,
         responses=responses,
     )
-    return Decided(reassignment.records, response)
+    return answered(ticket, response, reassignment.records)
 
 
 def _all_refused(request: AlterPartitionReassignmentsRequest, error: KafkaError) -> AlterPartitionReassignmentsResponse:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from itertools import islice
 
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.partitions.change import Election, PartitionTarget
 from coordinator.cluster.partitions.changes import PartitionChanges, Place, leaderless
+from coordinator.cluster.record import ClusterResult
+from coordinator.engine.result import Result
 from protocol.metadata_records.topics import PartitionChangeRecord
 
 MAX_ELECTIONS = 1_000
@@ -22,10 +23,8 @@ MAX_ELECTIONS = 1_000
 """
 
 
-def elect_preferred_leaders(image: Image, configs: ConfigRules) -> Decided[bool]:
-    """Returns the decision that elects preferred leaders that are in sync. Its answer is True if there may be more to
-    elect.
-    """
+def elect_preferred_leaders(image: Image, configs: ConfigRules) -> tuple[ClusterResult, bool]:
+    """Returns the decision that elects preferred leaders that are in sync, and True if there may be more to elect."""
     imbalanced = (
         (topic, index)
         for topic in image.topics()
@@ -35,10 +34,9 @@ def elect_preferred_leaders(image: Image, configs: ConfigRules) -> Decided[bool]
     return _swept(_elected(PartitionChanges(image, configs), imbalanced, Election.PREFERRED))
 
 
-def elect_unclean_leaders(image: Image, configs: ConfigRules) -> Decided[bool]:
-    """Returns the decision that elects unclean leaders of partitions without a leader, if the topic allows it. Its
-    answer is True if there may be more to elect.
-    """
+def elect_unclean_leaders(image: Image, configs: ConfigRules) -> tuple[ClusterResult, bool]:
+    """Returns the decision that elects unclean leaders of partitions without a leader, if the topic allows it, and True
+    if there may be more to elect."""
     changes = PartitionChanges(image, configs)
     allowed = ((topic, index) for topic, index in leaderless(image) if changes.unclean_enabled(topic))
     return _swept(_elected(changes, allowed, Election.UNCLEAN))
@@ -51,6 +49,6 @@ def _elected(changes: PartitionChanges, places: Iterator[Place], election: Elect
             yield record
 
 
-def _swept(elected: Iterator[PartitionChangeRecord]) -> Decided[bool]:
+def _swept(elected: Iterator[PartitionChangeRecord]) -> tuple[ClusterResult, bool]:
     records = list(islice(elected, MAX_ELECTIONS))
-    return Decided(records, len(records) == MAX_ELECTIONS)
+    return Result(records), len(records) == MAX_ELECTIONS

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, too_large
 from coordinator.cluster.image import Image
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
+from coordinator.cluster.rejections import MAX_RECORDS, error_message, too_large
 from coordinator.cluster.security.acl import AccessControlEntry, EntryFilter, record_of
+from coordinator.engine.result import Ticket, answered
 from protocol.acl import ANY, CLUSTER_NAME, PatternType, Permission, Resource, code_name
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages import create_acls as create
@@ -28,8 +29,11 @@ def invalid(message: str) -> KafkaError:
 
 
 def create_acls(
-    image: Image, request: create.CreateAclsRequest, new_uuid: Callable[[], Uuid]
-) -> Decided[create.CreateAclsResponse]:
+    image: Image,
+    request: create.CreateAclsRequest,
+    ticket: Ticket[create.CreateAclsResponse],
+    new_uuid: Callable[[], Uuid],
+) -> ClusterResult:
     """Returns the decision, which adds or rejects each entry separately; an entry that already exists is not added
     again."""
     existing = set(image.acls)
@@ -47,7 +51,7 @@ def create_acls(
         results.append(create.AclCreationResult(error_code=ErrorCode.NONE, error_message=""))
     if len(records) > MAX_RECORDS:
         raise too_large()
-    return Decided(records, create.CreateAclsResponse(results=results))
+    return answered(ticket, create.CreateAclsResponse(results=results), records)
 
 
 def _new_entry(creation: create.AclCreation) -> AccessControlEntry:
@@ -85,7 +89,9 @@ def _filter(requested: delete.DeleteAclsFilter | describe.DescribeAclsRequest, v
     )  # fmt: skip
 
 
-def delete_acls(image: Image, request: delete.DeleteAclsRequest, version: int) -> Decided[delete.DeleteAclsResponse]:
+def delete_acls(
+    image: Image, request: delete.DeleteAclsRequest, ticket: Ticket[delete.DeleteAclsResponse], version: int
+) -> ClusterResult:
     """Returns the decision. The result of each filter has all entries that it matches, including entries that another
     filter deletes with it.
     """
@@ -111,7 +117,7 @@ def delete_acls(image: Image, request: delete.DeleteAclsRequest, version: int) -
     if len(deleted) > MAX_RECORDS:
         raise too_large()
     records = [RemoveAccessControlEntryRecord(id=entry_id) for entry_id in deleted]
-    return Decided(records, delete.DeleteAclsResponse(filter_results=results))
+    return answered(ticket, delete.DeleteAclsResponse(filter_results=results), records)
 
 
 def _deleted(entry: AccessControlEntry) -> delete.DeleteAclsMatchingAcl:

@@ -10,11 +10,12 @@ from collections.abc import Container, Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, too_large
 from coordinator.cluster.image import Image
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
+from coordinator.cluster.rejections import MAX_RECORDS, error_message, too_large
 from coordinator.cluster.security.quota_limits import CLIENT_ID, IP, USER, Entity
 from coordinator.cluster.security.quotas import entity_of, record_of
+from coordinator.engine.result import Ticket, answered
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages import alter_client_quotas as alter
 from protocol.messages import describe_client_quotas as describe
@@ -55,8 +56,11 @@ def host_names(request: alter.AlterClientQuotasRequest) -> set[str]:
 
 
 def alter_client_quotas(
-    image: Image, request: alter.AlterClientQuotasRequest, resolvable: Container[str]
-) -> Decided[alter.AlterClientQuotasResponse]:
+    image: Image,
+    request: alter.AlterClientQuotasRequest,
+    ticket: Ticket[alter.AlterClientQuotasResponse],
+    resolvable: Container[str],
+) -> ClusterResult:
     """Returns the decision, which alters all of an entity's quotas or none; `resolvable` has the addresses and hosts
     that exist."""
     records: list[MetadataRecord] = []
@@ -74,7 +78,7 @@ def alter_client_quotas(
     if len(records) > MAX_RECORDS:
         raise too_large()
     entries = [_entry(entity, error) for entity, error in errors.items()]
-    return Decided(() if request.validate_only else records, alter.AlterClientQuotasResponse(entries=entries))
+    return answered(ticket, alter.AlterClientQuotasResponse(entries=entries), () if request.validate_only else records)
 
 
 def _alterations(entry: alter.EntryData) -> dict[str, float | None] | None:

@@ -12,10 +12,12 @@ from collections.abc import Callable
 from copy import copy
 from typing import Final
 
-from coordinator.cluster.decided import MAX_RECORDS, Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import TokenRules
+from coordinator.cluster.record import ClusterResult
+from coordinator.cluster.rejections import MAX_RECORDS
 from coordinator.cluster.security.token_keys import token_key
+from coordinator.engine.result import Result, Ticket, answered
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from protocol.messages.describe_delegation_token import (
@@ -60,18 +62,19 @@ def has_expired(token: DelegationTokenRecord, now_ms: int) -> bool:
 def create_delegation_token(
     image: Image,
     request: CreateDelegationTokenRequest,
+    ticket: Ticket[CreateDelegationTokenResponse],
     requester: str,
     options: TokenRules,
     now_ms: int,
     new_uuid: Callable[[], Uuid],
-) -> Decided[CreateDelegationTokenResponse]:
+) -> ClusterResult:
     """Returns the decision that creates a token for its owner. The caller has checked that the requester may create
     tokens of another owner.
     """
     owner = owner_of(request, requester)
     disabled = _disabled(image, options)
     if disabled or options.secret_key is None:
-        return Decided((), created(disabled, owner, requester))
+        return answered(ticket, created(disabled, owner, requester))
     lifetime_ms = options.max_lifetime_ms
     if request.max_lifetime_ms > 0:
         lifetime_ms = min(lifetime_ms, request.max_lifetime_ms)
@@ -90,7 +93,7 @@ def create_delegation_token(
     response.expiry_timestamp_ms = record.expiration_timestamp
     response.max_timestamp_ms = record.max_timestamp
     response.token_id, response.hmac = record.token_id, token_key(options.secret_key, record.token_id)
-    return Decided([record], response)
+    return answered(ticket, response, [record])
 
 
 def created(code: ErrorCode, owner: str, requester: str, timestamp_ms: int = 0) -> CreateDelegationTokenResponse:
@@ -111,39 +114,49 @@ def created(code: ErrorCode, owner: str, requester: str, timestamp_ms: int = 0) 
 
 
 def renew_delegation_token(
-    image: Image, request: RenewDelegationTokenRequest, requester: str, options: TokenRules, now_ms: int
-) -> Decided[RenewDelegationTokenResponse]:
+    image: Image,
+    request: RenewDelegationTokenRequest,
+    ticket: Ticket[RenewDelegationTokenResponse],
+    requester: str,
+    options: TokenRules,
+    now_ms: int,
+) -> ClusterResult:
     """Returns the decision that extends a token, up to its maximum lifetime."""
     try:
         token = _of_key(image, request.hmac, options)
         _check_lives(token, now_ms)
         _check_asker(token, requester)
     except KafkaError as error:
-        return Decided((), RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=0))
+        return answered(ticket, RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=0))
     period_ms = options.expiry_time_ms
     if request.renew_period_ms > 0:
         period_ms = min(period_ms, request.renew_period_ms)
     renewed = _until(token, now_ms + period_ms)
     expires_ms = renewed.expiration_timestamp
-    return Decided([renewed], RenewDelegationTokenResponse(error_code=0, expiry_timestamp_ms=expires_ms))
+    return answered(ticket, RenewDelegationTokenResponse(error_code=0, expiry_timestamp_ms=expires_ms), [renewed])
 
 
 def expire_delegation_token(
-    image: Image, request: ExpireDelegationTokenRequest, requester: str, options: TokenRules, now_ms: int
-) -> Decided[ExpireDelegationTokenResponse]:
+    image: Image,
+    request: ExpireDelegationTokenRequest,
+    ticket: Ticket[ExpireDelegationTokenResponse],
+    requester: str,
+    options: TokenRules,
+    now_ms: int,
+) -> ClusterResult:
     """Returns the decision that sets the time when a token expires; a negative time removes it at once."""
     try:
         token = _of_key(image, request.hmac, options)
         _check_asker(token, requester)
         if request.expiry_time_period_ms < 0:
             removed = RemoveDelegationTokenRecord(token_id=token.token_id)
-            return Decided([removed], ExpireDelegationTokenResponse(error_code=0, expiry_timestamp_ms=now_ms))
+            return answered(ticket, ExpireDelegationTokenResponse(error_code=0, expiry_timestamp_ms=now_ms), [removed])
         _check_lives(token, now_ms)
     except KafkaError as error:
-        return Decided((), ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=0))
+        return answered(ticket, ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=0))
     ending = _until(token, now_ms + request.expiry_time_period_ms)
     expires_ms = ending.expiration_timestamp
-    return Decided([ending], ExpireDelegationTokenResponse(error_code=0, expiry_timestamp_ms=expires_ms))
+    return answered(ticket, ExpireDelegationTokenResponse(error_code=0, expiry_timestamp_ms=expires_ms), [ending])
 
 
 def _disabled(image: Image, options: TokenRules) -> ErrorCode:
@@ -179,11 +192,11 @@ def _until(token: DelegationTokenRecord, expires_ms: int) -> DelegationTokenReco
     return changed
 
 
-def expire_tokens(image: Image, now_ms: int) -> Decided[bool]:
-    """Returns the decision that removes expired tokens; its answer is True if more are left."""
+def expire_tokens(image: Image, now_ms: int) -> tuple[ClusterResult, bool]:
+    """Returns the decision that removes expired tokens, and True if more are left."""
     expired = [token.token_id for token in image.delegation_tokens if has_expired(token, now_ms)]
     records = [RemoveDelegationTokenRecord(token_id=token_id) for token_id in expired[:MAX_RECORDS]]
-    return Decided(records, len(expired) > MAX_RECORDS)
+    return Result(records), len(expired) > MAX_RECORDS
 
 
 def describable(

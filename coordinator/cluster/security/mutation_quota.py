@@ -110,6 +110,6 @@ class Charges:
         self._partitions += partitions
         self._waits = self._waits or not is_strict
 
-    def carry_out(self, _sessions: object, _offset: int) -> None:
-        """Takes the tokens from the bucket (`decided.SessionEffect`)."""
+    def take(self) -> None:
+        """Takes the tokens from the bucket."""
         self._quota.take(self._partitions, waits=self._waits)

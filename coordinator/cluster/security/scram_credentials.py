@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
-from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, too_large
 from coordinator.cluster.image import Image
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
+from coordinator.cluster.rejections import MAX_RECORDS, error_message, too_large
 from coordinator.cluster.scram import MECHANISMS
+from coordinator.engine.result import Ticket, answered
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -98,8 +99,8 @@ def _check_upsertion(upsertion: ScramCredentialUpsertion) -> None:
 
 
 def alter_user_scram_credentials(
-    image: Image, request: AlterUserScramCredentialsRequest
-) -> Decided[AlterUserScramCredentialsResponse]:
+    image: Image, request: AlterUserScramCredentialsRequest, ticket: Ticket[AlterUserScramCredentialsResponse]
+) -> ClusterResult:
     """Returns the decision, with a result for each user. A user that is named twice gets an error."""
     alterations = Alterations(image)
     for deletion in request.deletions:
@@ -116,7 +117,7 @@ def alter_user_scram_credentials(
     altered = (*alterations.deletions, *alterations.upsertions)
     results = [_altered(name, None) for name in altered]
     results += (_altered(name, error) for name, error in alterations.errors.items())
-    return Decided(records, AlterUserScramCredentialsResponse(results=results))
+    return answered(ticket, AlterUserScramCredentialsResponse(results=results), records)
 
 
 def _credential(upsertion: ScramCredentialUpsertion) -> UserScramCredentialRecord:

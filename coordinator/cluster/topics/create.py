@@ -10,15 +10,16 @@ from collections.abc import Callable, Container
 
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, out_of_time, too_large
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
+from coordinator.cluster.rejections import MAX_RECORDS, error_message, out_of_time, too_large
 from coordinator.cluster.security.mutation_quota import Charge, unlimited
 from coordinator.cluster.topics import names
 from coordinator.cluster.topics.names import EVERYTHING
 from coordinator.cluster.topics.placement import Placer, check_assignment, check_some_active
 from coordinator.cluster.topics.topic import PartitionRegistration
+from coordinator.engine.result import Ticket, answered
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_topics import (
     CreatableTopic,
@@ -171,9 +172,10 @@ def _failed(name: str, error: KafkaError) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=error.code, error_message=error_message(error), configs=[])
 
 
-def _refused(request: CreateTopicsRequest, error: KafkaError) -> Decided[CreateTopicsResponse]:
+def _refused(request: CreateTopicsRequest, ticket: Ticket[CreateTopicsResponse], error: KafkaError) -> ClusterResult:
     """Returns the decision that creates nothing and gives every named topic the error."""
-    return Decided((), CreateTopicsResponse(topics=[_failed(topic.name, error) for topic in request.topics]))
+    response = CreateTopicsResponse(topics=[_failed(topic.name, error) for topic in request.topics])
+    return answered(ticket, response)
 
 
 def _asked_for(topic: CreatableTopic, default: int) -> int:
@@ -186,12 +188,13 @@ def _asked_for(topic: CreatableTopic, default: int) -> int:
 def create_topics(
     image: Image,
     request: CreateTopicsRequest,
+    ticket: Ticket[CreateTopicsResponse],
     options: ClusterOptions,
     rules: ConfigRules,
     new_uuid: Callable[[], Uuid],
     describable: Container[str] = EVERYTHING,
     charge: Charge = unlimited,
-) -> Decided[CreateTopicsResponse]:
+) -> ClusterResult:
     """Returns the decision, with a result for each topic; without records if the request only validates.
 
     A request that is too large is rejected as a whole: first by its number of partitions, then by the number of records
@@ -200,14 +203,14 @@ def create_topics(
     named = Counter(topic.name for topic in request.topics)
     looked_at = [topic for topic in request.topics if named[topic.name] == 1 and topic.name != names.METADATA_TOPIC]
     if looked_at and (late := out_of_time(request.timeout_ms)):
-        return _refused(request, late)
+        return _refused(request, ticket, late)
     if sum(_asked_for(topic, options.num_partitions) for topic in looked_at) > MAX_RECORDS:
         message = "Excessively large number of partitions per request."
-        return _refused(request, KafkaError(ErrorCode.POLICY_VIOLATION, message))
+        return _refused(request, ticket, KafkaError(ErrorCode.POLICY_VIOLATION, message))
     decision = CreateTopicsDecision(image, options, rules, new_uuid, describable, charge)
     results = [decision.create(topic) for topic in request.topics if named[topic.name] == 1]
     if len(decision.records) > MAX_RECORDS:
-        return _refused(request, too_large())
+        return _refused(request, ticket, too_large())
     twice = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results += (_failed(name, twice) for name, count in named.items() if count > 1)
-    return Decided(() if request.validate_only else decision.records, CreateTopicsResponse(topics=results))
+    return answered(ticket, CreateTopicsResponse(topics=results), () if request.validate_only else decision.records)

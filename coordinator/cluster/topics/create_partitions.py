@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, out_of_time, too_large
 from coordinator.cluster.image import Image
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
+from coordinator.cluster.rejections import MAX_RECORDS, error_message, out_of_time, too_large
 from coordinator.cluster.security.mutation_quota import Charge, unlimited
 from coordinator.cluster.topics.placement import Placer, check_assignment, check_some_active
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
+from coordinator.engine.result import Ticket, answered
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -34,15 +35,17 @@ committed offsets appear to be lost.
 
 
 def create_partitions(
-    image: Image, request: CreatePartitionsRequest, charge: Charge = unlimited
-) -> Decided[CreatePartitionsResponse]:
+    image: Image, request: CreatePartitionsRequest, ticket: Ticket[CreatePartitionsResponse], charge: Charge = unlimited
+) -> ClusterResult:
     """Returns the decision, with a result for each topic. `charge` charges the new partitions to the client's quota. A
     topic whose records don't fit into the request's limit gets an error; Kafka creates the topics that fit, and answers
     UNKNOWN_SERVER_ERROR.
     """
     named = Counter(topic.name for topic in request.topics)
     if 1 in named.values() and (late := out_of_time(request.timeout_ms)):
-        return Decided((), CreatePartitionsResponse(results=[_result(topic.name, late) for topic in request.topics]))
+        return answered(
+            ticket, CreatePartitionsResponse(results=[_result(topic.name, late) for topic in request.topics])
+        )
     placer = Placer(image)
     records: list[MetadataRecord] = []
     results = []
@@ -54,7 +57,7 @@ def create_partitions(
             results.append(_result(topic.name, None))
         except KafkaError as error:
             results.append(_result(topic.name, error))
-    return Decided(() if request.validate_only else records, CreatePartitionsResponse(results=results))
+    return answered(ticket, CreatePartitionsResponse(results=results), () if request.validate_only else records)
 
 
 def _result(name: str, error: KafkaError | None) -> CreatePartitionsTopicResult:

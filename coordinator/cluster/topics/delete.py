@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container
 
-from coordinator.cluster.decided import Decided, error_message, out_of_time
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
+from coordinator.cluster.rejections import error_message, out_of_time
 from coordinator.cluster.security.mutation_quota import Charge, unlimited
 from coordinator.cluster.topics.names import EVERYTHING
+from coordinator.engine.result import Ticket, answered
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -28,12 +29,13 @@ DISABLED_SINCE = 3
 def delete_topics(
     image: Image,
     request: DeleteTopicsRequest,
+    ticket: Ticket[DeleteTopicsResponse],
     options: ClusterOptions,
     version: int,
     deletable: Container[str] = EVERYTHING,
     describable: Container[str] = EVERYTHING,
     charge: Charge = unlimited,
-) -> Decided[DeleteTopicsResponse]:
+) -> ClusterResult:
     """Returns the decision on topics by name or id, with a result for each. A client that may not describe a topic does
     not learn its name, or if it exists. `charge` charges the deleted partitions to the client's quota. Raises
     KafkaError if topic deletion is disabled.
@@ -49,7 +51,7 @@ def delete_topics(
     if 1 in (*named.values(), *by_id.values()) and (late := out_of_time(request.timeout_ms)):
         for state in states:
             deletion.refuse(state.name, state.topic_id, late)
-        return Decided((), DeleteTopicsResponse(responses=deletion.results))
+        return answered(ticket, DeleteTopicsResponse(responses=deletion.results))
     for state in states:
         if (state.name is None) == (state.topic_id == NO_UUID):
             neither = state.name is None
@@ -60,7 +62,7 @@ def delete_topics(
     for name, count in named.items():
         deletion.by_name(name, count, by_id)
     deletion.charge(charge)
-    return Decided(deletion.records, DeleteTopicsResponse(responses=deletion.results))
+    return answered(ticket, DeleteTopicsResponse(responses=deletion.results), deletion.records)
 
 
 _BOTH = "You may not specify both topic name and topic id."

@@ -7,7 +7,7 @@ leaders that need not assign again).
 
 from __future__ import annotations
 
-from coordinator.engine.result import Reply, Result, Ticket
+from coordinator.engine.result import Result, Ticket, answered
 from coordinator.group.classic.group import ClassicGroup, session_key
 from coordinator.group.classic.member import ClassicMember, Strategy
 from coordinator.group.classic.rebalance import (
@@ -86,7 +86,7 @@ def join(
     if isinstance(present, ClassicGroup):
         return _join_group(Joining(state, present, request, client, ticket, now_ms))
     if request.member_id:
-        return Result((), (Reply(ticket, join_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID)),))
+        return answered(ticket, join_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
     joining = Joining(state, ClassicGroup(request.group_id, since_ms=now_ms), request, client, ticket, now_ms)
     joining.result.records += [*(present.tombstones() if present else ()), created(request.group_id, now_ms)]
     return _join_group(joining)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from coordinator.engine.result import Reply, Result, Ticket
+from coordinator.engine.result import Ticket, answered
 from coordinator.group.assignors.builtin import configured
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member
@@ -27,7 +27,7 @@ def describe(
     state: GroupState, group_id: str, client: Client, ticket: Ticket[messages.DescribedGroup], now_ms: int
 ) -> GroupResult:
     """Describes a group, once all decisions about it are committed."""
-    return Result((), (Reply(ticket, described(state, group_id)),))
+    return answered(ticket, described(state, group_id))
 
 
 def described(state: GroupState, group_id: str) -> messages.DescribedGroup:

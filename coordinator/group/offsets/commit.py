@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from coordinator.engine.result import Effect, Reply, Result, Ticket
+from coordinator.engine.result import Effect, Reply, Result, Ticket, answered
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.rebalance import watch
 from coordinator.group.classic.rendezvous import PREPARING_REBALANCE, STABLE
@@ -126,7 +126,7 @@ def commit_transactional(
                 records.append(_pending(request, topic.name, partition, now_ms))
             answers.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
         topics.append(TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
-    return Result(records, (Reply(ticket, TxnOffsetCommitResponse(topics=topics)),))
+    return answered(ticket, TxnOffsetCommitResponse(topics=topics), records)
 
 
 def _pending(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from coordinator.engine.result import Effect, Reply, Result, Ticket
+from coordinator.engine.result import Effect, Result, Ticket, answered
 from coordinator.group.group import Group
 from coordinator.group.offsets.offsets import Offset
 from coordinator.group.records import NO_TIMESTAMP, AnyRecord, GroupResult, offset_gone
@@ -53,7 +53,7 @@ def delete(
             ]
         answers = [OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in indexes]
         topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=answers))
-    return Result(records, (Reply(ticket, OffsetDeleteResponse(error_code=0, topics=topics)),))
+    return answered(ticket, OffsetDeleteResponse(error_code=0, topics=topics), records)
 
 
 def _is_there(state: GroupState, group_id: str, topic: str, index: int) -> bool:

@@ -6,7 +6,7 @@ OffsetMetadataManager.fetchOffsets and fetchAllOffsets.
 
 from __future__ import annotations
 
-from coordinator.engine.result import Reply, Result, Ticket
+from coordinator.engine.result import Ticket, answered
 from coordinator.group.group import Group
 from coordinator.group.offsets.offsets import NO_OFFSETS, ByTopic, Offset
 from coordinator.group.records import GroupResult
@@ -46,7 +46,7 @@ def fetch(
     else:
         topics = _named(state, group, request, require_stable)
     answer = OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
-    return Result((), (Reply(ticket, answer),))
+    return answered(ticket, answer)
 
 
 def _everything(

@@ -5,7 +5,7 @@ Source: GroupMetadataManager.shareGroupDescribe (KIP-932).
 
 from __future__ import annotations
 
-from coordinator.engine.result import Reply, Result, Ticket
+from coordinator.engine.result import Ticket, answered
 from coordinator.group.assignors.simple import NAME
 from coordinator.group.modern.describe import existing_topics, undescribed
 from coordinator.group.records import GroupResult
@@ -20,7 +20,7 @@ def describe(
     state: GroupState, group_id: str, client: Client, ticket: Ticket[messages.DescribedGroup], now_ms: int
 ) -> GroupResult:
     """Describes a group, once all decisions about it are committed."""
-    return Result((), (Reply(ticket, described(state, group_id)),))
+    return answered(ticket, described(state, group_id))
 
 
 def described(state: GroupState, group_id: str) -> messages.DescribedGroup:

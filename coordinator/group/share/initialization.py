@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from coordinator.engine.result import Reply, Result, Ticket
+from coordinator.engine.result import Result, Ticket, answered
 from coordinator.group.records import AnyRecord, GroupResult
 from coordinator.group.share import records
 from coordinator.group.share.group import ShareGroup
@@ -97,9 +97,9 @@ def uninitialized(
     """Records that the state could not be initialized: the next heartbeat requests it again."""
     group = state.groups.get(failed.group_id)
     if not isinstance(group, ShareGroup) or not group.topics.initializing:
-        return Result((), (Reply(ticket, None),))
+        return answered(ticket, None)
     topics = group.topics.without_initializing(_named(state, failed.offsets))
-    return Result((records.state_topics(group.group_id, topics),), (Reply(ticket, None),))
+    return answered(ticket, None, (records.state_topics(group.group_id, topics),))
 
 
 def is_assignment_pending(group: ShareGroup) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from coordinator.engine.result import Reply, Result, Ticket
+from coordinator.engine.result import Result, Ticket, answered
 from coordinator.group.records import GroupResult
 from coordinator.group.share import records
 from coordinator.group.share.group import ShareGroup
@@ -102,7 +102,7 @@ def begin_delete_all(
     or with members."""
     group = state.groups.get(group_id)
     if not isinstance(group, ShareGroup) or group.members or group.topics.is_empty:
-        return Result((), (Reply(ticket, Deletion({}, {}, {})),))
+        return answered(ticket, Deletion({}, {}, {}))
     partitions: dict[Uuid, frozenset[int]] = {}
     names: dict[Uuid, str] = {}
     for topic_id in (*group.topics.initializing, *group.topics.initialized, *group.topics.deleting):
@@ -110,7 +110,7 @@ def begin_delete_all(
         if topic is not None:
             partitions[topic_id], names[topic_id] = frozenset(topic.partitions), topic.name
     record = records.state_topics(group_id, group.topics._replace(initializing={}, initialized={}, deleting=names))
-    return Result((record,), (Reply(ticket, Deletion(partitions, names, {})),))
+    return answered(ticket, Deletion(partitions, names, {}), (record,))
 
 
 def deleted(
@@ -119,8 +119,8 @@ def deleted(
     """Records that the state of these topics is deleted."""
     group = state.groups.get(group_id)
     if not isinstance(group, ShareGroup):
-        return Result((), (Reply(ticket, None),))
-    return Result((records.state_topics(group_id, group.topics.deleted(topic_ids)),), (Reply(ticket, None),))
+        return answered(ticket, None)
+    return answered(ticket, None, (records.state_topics(group_id, group.topics.deleted(topic_ids)),))
 
 
 def initialized_partitions(
@@ -129,4 +129,4 @@ def initialized_partitions(
     """Answers with the share partitions that have state; none if the group doesn't exist."""
     group = state.groups.get(group_id)
     partitions = group.topics.partitions if isinstance(group, ShareGroup) else {}
-    return Result((), (Reply(ticket, partitions),))
+    return answered(ticket, partitions)

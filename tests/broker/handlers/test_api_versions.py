@@ -6,8 +6,10 @@ import struct
 
 import pytest
 
+from broker.dispatch.api import Apis
 from broker.dispatch.host import TELEMETRY
 from broker.handlers import APIS
+from broker.handlers.controller import CONTROLLER_APIS
 from protocol.codec import decode
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -27,6 +29,11 @@ async def test_every_api_of_the_table_is_told(version: int, client: Client) -> N
     answer = await client.ask(request(), version, ApiVersionsResponse)
     assert {served.api_key for served in answer.api_keys} == {api.key for api in APIS} - TELEMETRY
     assert next(served.min_version for served in answer.api_keys if served.api_key == 0) == 0
+
+
+@pytest.mark.parametrize("apis", [APIS, CONTROLLER_APIS], ids=["broker", "controller"])
+def test_the_versions_of_messages_are_those_of_the_rows(apis: Apis) -> None:
+    assert [*apis.ranges()] == [(row.key, row.versions) for row in apis]
 
 
 async def test_an_unknown_version_is_answered_in_version_0_with_the_own_range(client: Client) -> None:

@@ -24,7 +24,7 @@ from storage.config import LogConfig
 from tests.broker.asking import batch, fetch, fetch_request, produce_request
 from tests.broker.following import FOLLOWER, follow
 from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
-from tests.clock import RunningClock
+from tests.clock import running_clock
 from tests.waiting import until
 
 FETCH, DELETE_RECORDS = 1, 21
@@ -215,11 +215,11 @@ async def test_all_parts_of_a_deletion_have_one_deadline(
     partition.rules = IsrRules(lambda _: True, lambda: LONG_MS, lambda _: 8)
     append(broker)
     await followed(client, 1)
-    clock, timeouts_ms = RunningClock(), list[int]()
+    clock, timeouts_ms = running_clock(), list[int]()
 
     async def time_out(_partition: Partition, _offset: int, timeout_ms: int) -> None:
         timeouts_ms.append(max(timeout_ms, 0))
-        clock.ahead_ms += timeouts_ms[-1]
+        clock.advance(timeouts_ms[-1])
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
     monkeypatch.setattr(dispatcher, "LARGE_REQUEST_BYTES", 1)

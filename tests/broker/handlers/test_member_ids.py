@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.handlers.share_fetch import MAX_MEMBER_ID_LENGTH, member_id_of
+from broker.share.sessions import MAX_MEMBER_ID_LENGTH, member_id_of
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from tests.broker.inprocess import Client

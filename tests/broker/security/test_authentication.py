@@ -37,7 +37,7 @@ from tests.broker.security.sasl import (
     served,
     stranger,
 )
-from tests.clock import RunningClock
+from tests.clock import running_clock
 
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 ALL_TOPICS = MetadataRequest(topics=None)
@@ -245,12 +245,12 @@ async def test_who_renews_a_session_is_a_stranger_until_it_has(tmp_path: Path) -
 
 
 async def test_a_session_that_has_ended_answers_nothing_but_a_handshake(tmp_path: Path) -> None:
-    clock = RunningClock()
+    clock = running_clock()
     async with served(tmp_path, clock, connections_max_reauth_ms=str(LONG_S * 1000)) as broker:
         late, renewing = stranger(broker), stranger(broker)
         for client in (late, renewing):
             await log_in(client)
-        clock.ahead_ms = LONG_S * 1000
+        clock.advance(LONG_S * 1000)
         late.send(request_frame(ALL_TOPICS, 12))
         assert (late.wire.closing, bytes(late.wire.sent)) == (True, b"")
         assert (await log_in(renewing)).error_code == 0

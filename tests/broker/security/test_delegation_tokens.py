@@ -19,7 +19,7 @@ from protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from protocol.sasl.scram_client import ScramClient
 from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
 from tests.broker.security.sasl import authenticate, handshake, log_in, served, stranger
-from tests.clock import RunningClock
+from tests.clock import running_clock
 
 NOT_ALLOWED = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 SECRET = {"delegation_token_secret_key": "the secret"}
@@ -140,13 +140,13 @@ async def test_a_wrong_key_an_id_that_there_is_not_and_a_token_that_ended_are_re
 
 
 async def test_a_session_ends_with_its_token(tmp_path: Path) -> None:
-    clock, life_ms = RunningClock(), 2 * LONG_S * 1000
+    clock, life_ms = running_clock(), 2 * LONG_S * 1000
     async with served(tmp_path, clock, **SECRET, delegation_token_expiry_time_ms=str(life_ms)) as broker:
         token = await made(await of_alice(broker))
         client = stranger(broker)
         assert (await show(client, token.token_id, token.hmac)).session_lifetime_ms in range(1, life_ms + 1)
         assert (await client.ask(MetadataRequest(topics=None), 12, MetadataResponse)).brokers
-        clock.ahead_ms = life_ms
+        clock.advance(life_ms)
         client.send(request_frame(MetadataRequest(topics=None), 12))
         assert (client.wire.closing, bytes(client.wire.sent)) == (True, b"")
 

@@ -18,7 +18,7 @@ from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAut
 from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
 from tests.broker.security.issuer import Issuer, bearer, ec_key, jwk, jwks, serving, token, unsigned
 from tests.broker.security.sasl import authenticate, closing, handshake, raw, stranger
-from tests.clock import RunningClock
+from tests.clock import running_clock
 from tests.log_lines import Line, problems
 
 PREFIX = "listener.name.sasl_plaintext.oauthbearer."
@@ -104,14 +104,14 @@ async def test_tokens_of_old_clients_have_no_header(tmp_path: Path) -> None:
 
 
 async def test_a_session_ends_with_its_token_and_is_renewed_by_another_of_the_same_subject(tmp_path: Path) -> None:
-    clock = RunningClock()
+    clock = running_clock()
     async with served(tmp_path, clock, sasl_oauthbearer_clock_skew_seconds="0") as broker:
         late, renewing = stranger(broker), stranger(broker)
         short = token(ec_key(), exp=clock.now_ms() / 1000 + 2 * LONG_S)
         for client in (late, renewing):
             assert (await log_in(client, short)).session_lifetime_ms in range(2 * LONG_S * 1000 + 1)
         assert (await late.ask(ALL_TOPICS, 12, MetadataResponse)).brokers
-        clock.ahead_ms = 2 * LONG_S * 1000
+        clock.advance(2 * LONG_S * 1000)
         late.send(request_frame(ALL_TOPICS, 12))
         await closing(late)
         assert not late.wire.sent

@@ -11,7 +11,7 @@ import pytest
 from broker.replica.partition import Partition
 from broker.shards.groups import GroupCoordinator
 from broker.shards.storage import PartitionStorage
-from coordinator.engine.result import Result, Ticket, reply
+from coordinator.engine.result import Result, Ticket, answered
 from coordinator.group.records import AnyRecord
 from coordinator.group.serde import EncodedRecord
 from coordinator.replication.roles import Following, Leading
@@ -43,7 +43,7 @@ def groups_of(broker: InProcess) -> tuple[GroupCoordinator, Partition]:
 
 
 def answer_nothing(shard: object, ticket: Ticket[None], now_ms: int) -> Result[AnyRecord]:
-    return Result((), (reply(ticket, None),))
+    return answered(ticket, None)
 
 
 def answer_later(shard: object, ticket: Ticket[None], now_ms: int) -> Result[AnyRecord]:

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from broker.shards.shares import ShareCoordinator
 from broker.share.persister import CoordinatorPersister
 from broker.share.state_operations import DeleteState, InitializeState, ReadSummary, StateOperation, WriteState
+from coordinator.share.batches import StateBatch
 from coordinator.share.key import ShareKey
 from coordinator.share.shard import StateWrite
 from protocol.errors import ErrorCode, KafkaError
@@ -26,6 +29,8 @@ class Coordinator:
         self.is_loaded = is_loaded
         self.commits = commits
         self.decided: list[str] = []
+        self.start_offsets: list[int] = []
+        """The start offsets of the decided writes."""
         self.uncommitted: list[asyncio.Future[None]] = []
         self.clock = ManualClock()
         image = SimpleNamespace(topic_by_id=lambda _: SimpleNamespace(partitions={0: None}))
@@ -43,7 +48,10 @@ class Coordinator:
     def submit(self, key: ShareKey, decide: Callable[..., Any]) -> asyncio.Future[None]:
         if not self.is_loaded:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        self.decided.append(text(cast("Any", decide).__self__))
+        operation = cast("Any", decide).__self__
+        self.decided.append(text(operation))
+        if isinstance(operation, WriteState):
+            self.start_offsets.append(operation.written.start_offset)
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.commits:
             answer.set_result(None)
@@ -63,15 +71,20 @@ class Coordinator:
 
 
 def text(operation: StateOperation[object]) -> str:
-    return str(operation.written.start_offset) if isinstance(operation, WriteState) else type(operation).__name__
+    return (
+        str(operation.written.batches[0].first_offset)
+        if isinstance(operation, WriteState)
+        else type(operation).__name__
+    )
 
 
 def persister_of(coordinator: Coordinator) -> CoordinatorPersister:
     return CoordinatorPersister(cast("ShareCoordinator", coordinator))
 
 
-def write(start_offset: int) -> WriteState:
-    return WriteState(KEY, StateWrite(0, 0, start_offset, 0, ()))
+def write(offset: int, *, state_epoch: int = 0, leader_epoch: int = 0) -> WriteState:
+    """Returns the write of one record's state, whose record is the first of the share partition."""
+    return WriteState(KEY, StateWrite(state_epoch, leader_epoch, offset, 0, [StateBatch(offset, offset, 2, 1)]))
 
 
 async def ended(coordinator: Coordinator, *answers: asyncio.Future[Any]) -> None:
@@ -117,6 +130,43 @@ async def test_a_write_waits_for_an_earlier_one_that_is_repeated() -> None:
     coordinator.commits = coordinator.is_loaded = True
     await ended(coordinator, first, second)
     assert coordinator.decided[-1] == "2"
+
+
+async def test_a_write_that_is_repeated_after_a_later_one_keeps_the_start_offset_of_the_later_one() -> None:
+    coordinator = Coordinator(commits=False)
+    persister = persister_of(coordinator)
+    first, second = persister.submit(write(1)), persister.submit(write(2))
+    await asyncio.sleep(0)
+    coordinator.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # it timed out, but is in the log
+    coordinator.commit()
+    await ended(coordinator, first, second)
+    assert coordinator.decided == ["1", "2", "1"]
+    assert coordinator.start_offsets == [1, 2, 2]
+
+
+async def test_a_repeat_has_the_start_offset_of_a_later_write_that_is_committed_before_the_repeat_begins() -> None:
+    coordinator = Coordinator(commits=False)
+    persister = persister_of(coordinator)
+    first = persister.submit(write(1))
+    await asyncio.sleep(0)
+    coordinator.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    coordinator.commit()
+    second = persister.submit(write(2))
+    await ended(coordinator, first, second)
+    assert coordinator.decided == ["1", "2", "1"]
+    assert coordinator.start_offsets == [1, 2, 2]
+
+
+@pytest.mark.parametrize("later", [write(2, state_epoch=1), write(2, leader_epoch=1)])
+async def test_a_repeat_has_no_start_offset_of_another_state_or_leader(later: WriteState) -> None:
+    coordinator = Coordinator(commits=False)
+    persister = persister_of(coordinator)
+    first, second = persister.submit(write(1)), persister.submit(later)
+    await asyncio.sleep(0)
+    coordinator.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    coordinator.commit()
+    await ended(coordinator, first, second)
+    assert coordinator.start_offsets == [1, 2, 1]
 
 
 async def test_an_operation_that_is_cancelled_lets_none_overtake_an_earlier_one() -> None:

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from coordinator.cluster.brokers.activation import controller_records
 from coordinator.cluster.brokers.features import SUPPORTED, bootstrap_records
 from coordinator.cluster.brokers.heartbeat import broker_heartbeat
 from coordinator.cluster.brokers.registration import register_broker
+from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
 from coordinator.cluster.topics.topic import PartitionRegistration
+from coordinator.engine.result import Ticket
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from protocol.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
 from protocol.metadata_records.settings import ConfigRecord
 from protocol.metadata_records.topics import PartitionRecord, TopicRecord
 from protocol.types import Uuid
+from tests.coordinator.driver import Asked
+
+A = TypeVar("A")
+P = ParamSpec("P")
+Q = TypeVar("Q")
+
+Decision: TypeAlias = Asked[A, MetadataRecord]
+"""The records of a controller's decision, and its answer."""
 
 NODE = 1
 DIRECTORY = b"directory-one---"
@@ -35,10 +46,32 @@ def image(*records: MetadataRecord, options: ClusterOptions = OPTIONS) -> Image:
     made.controller_id = NODE
     apply(made, bootstrap_records())
     apply(made, controller_records(made, NODE, b"controller-inc--", options.controller_listeners))
-    apply(made, register_broker(made, registration(), RULES).records)
-    apply(made, broker_heartbeat(made, heartbeat(made), RULES).records)
+    apply(made, register_broker(made, registration(), RULES)[0])
+    apply(made, broker_heartbeat(made, heartbeat(made), RULES)[0])
     apply(made, records)
     return made
+
+
+def decide(
+    function: Callable[Concatenate[Image, Q, Ticket[A], P], ClusterResult],
+    image: Image,
+    request: Q,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Decision[A]:
+    """Makes a decision, which is not applied. Raises the KafkaError that rejects the request."""
+    asked, ticket = Decision[A](), Ticket[A]()
+    result = function(image, request, ticket, *args, **kwargs)
+    asked.records = result.records
+    for answered, answer in result.replies:
+        assert answered is ticket
+        asked.receive(answer)  # type: ignore[arg-type]  # the reply to a ticket has the ticket's type
+    return asked
+
+
+def sessions(of: Image, session_ms: int = 9_000) -> BrokerSessions:
+    """Returns the sessions of a controller whose last record is the image's."""
+    return BrokerSessions(session_ms, NODE, lambda: of.offset)
 
 
 def apply(image: Image, records: Iterable[MetadataRecord]) -> None:

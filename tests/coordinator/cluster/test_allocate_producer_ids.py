@@ -27,15 +27,15 @@ def allocated_up_to(next_producer_id: int) -> ProducerIdsRecord:
 def test_each_block_begins_where_the_last_one_ended() -> None:
     image = given.image()
     for first in (0, BLOCK_SIZE, 2 * BLOCK_SIZE):
-        decided = allocate_producer_ids(image, request(image))
-        response = decided.response
+        decided = given.decide(allocate_producer_ids, image, request(image))
+        response = decided.answer
         assert (response.error_code, response.producer_id_start, response.producer_id_len) == (0, first, BLOCK_SIZE)
         given.apply(image, decided.records)
 
 
 def test_the_record_names_the_broker_and_its_epoch() -> None:
     image = given.image()
-    (record,) = allocate_producer_ids(image, request(image)).records
+    (record,) = given.decide(allocate_producer_ids, image, request(image)).records
     assert record == ProducerIdsRecord(
         broker_id=NODE, broker_epoch=image.brokers[NODE].epoch, next_producer_id=BLOCK_SIZE
     )
@@ -45,13 +45,13 @@ def test_the_record_names_the_broker_and_its_epoch() -> None:
 def test_a_broker_of_another_epoch_gets_no_ids(epoch: int) -> None:
     image = given.image()
     with pytest.raises(KafkaError) as caught:
-        allocate_producer_ids(image, request(image, epoch=epoch))
+        given.decide(allocate_producer_ids, image, request(image, epoch=epoch))
     assert caught.value.code is ErrorCode.STALE_BROKER_EPOCH
 
 
 def test_the_last_ids_of_an_int64_are_not_allocated() -> None:
     image = given.image(allocated_up_to(MAX_INT64 - BLOCK_SIZE))
-    assert allocate_producer_ids(image, request(image)).response.producer_id_start == MAX_INT64 - BLOCK_SIZE
+    assert given.decide(allocate_producer_ids, image, request(image)).answer.producer_id_start == MAX_INT64 - BLOCK_SIZE
     image = given.image(allocated_up_to(MAX_INT64 - BLOCK_SIZE + 1))
     with pytest.raises(KafkaError, match="all producer ids are allocated"):
-        allocate_producer_ids(image, request(image))
+        given.decide(allocate_producer_ids, image, request(image))

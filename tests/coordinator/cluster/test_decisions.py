@@ -13,14 +13,15 @@ from coordinator.cluster.brokers.heartbeat import broker_heartbeat
 from coordinator.cluster.brokers.registration import register_broker
 from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.controller import Asker
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.decisions import DECISIONS, DecisionState, decide
 from coordinator.cluster.duties import Duties
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import TokenRules
+from coordinator.cluster.record import ClusterResult
 from coordinator.cluster.requester import Requester
 from coordinator.cluster.security.mutation_quota import MutationQuota, TokenBucket
 from coordinator.cluster.security.token_keys import token_key
+from coordinator.engine.result import Result, Ticket
 from protocol.api_key import ApiKey
 from protocol.errors import KafkaError
 from protocol.messages import alter_configs as legacy
@@ -59,6 +60,7 @@ from protocol.types import uuid_to_text
 from tests.broker import extremes
 from tests.coordinator.cluster import given
 from tests.coordinator.cluster.given import NODE, OPTIONS, RULES, TOPIC_ID
+from tests.coordinator.purity import picture
 
 ALICE = Requester("User", "alice", "a-client", "127.0.0.1")
 NOW_MS = 1_700_000_000_000
@@ -69,6 +71,7 @@ OTHER = 7
 
 OTHER_DIRECTORY = b"directory-seven-"
 TIMEOUT_MS = 1_000
+TICKET: Final[Ticket[object]] = Ticket()
 
 
 class Rejected(NamedTuple):
@@ -84,7 +87,7 @@ def uuids() -> Callable[[], bytes]:
 
 def sessions_of(image: Image) -> BrokerSessions:
     """Returns the sessions of a controller that was just activated."""
-    sessions = BrokerSessions(OPTIONS.broker_session_timeout_ms, NODE)
+    sessions = given.sessions(image, OPTIONS.broker_session_timeout_ms)
     sessions.begin(image, 0)
     return sessions
 
@@ -94,13 +97,12 @@ def state(image: Image, sessions: BrokerSessions) -> DecisionState:
     return DecisionState(image, sessions, options, RULES, uuids(), NOW_MS, monotonic_ms=5)
 
 
-def result(image: Image, sessions: BrokerSessions, request: object) -> Decided[object] | Rejected:
+def result(image: Image, sessions: BrokerSessions, request: object) -> ClusterResult | Rejected:
     """Returns the decision on a request, or the error that rejects all of it."""
     try:
-        decided = decide(state(image, sessions), request, Asker(ALICE))
+        return decide(state(image, sessions), request, TICKET, Asker(ALICE))
     except KafkaError as error:
         return Rejected(error.code, error.message)
-    return decided._replace(records=list(decided.records))
 
 
 def acl(principal: str) -> AclCreation:
@@ -120,11 +122,11 @@ def cluster() -> Image:
     delegation token."""
     image = given.image()
     registration = given.registration(OTHER, log_dirs=[OTHER_DIRECTORY])
-    given.apply(image, register_broker(image, registration, RULES).records)
-    given.apply(image, broker_heartbeat(image, given.heartbeat(image, OTHER), RULES).records)
+    given.apply(image, register_broker(image, registration, RULES)[0])
+    given.apply(image, broker_heartbeat(image, given.heartbeat(image, OTHER), RULES)[0])
     given.apply(image, given.topic(TOPIC, partitions=2, replicas=(OTHER, NODE), isr=(OTHER, NODE), leader=NODE))
     for request in (CreateAclsRequest(creations=[acl("User:bob")]), ACCEPTED[ApiKey.CREATE_DELEGATION_TOKEN]):
-        given.apply(image, decide(state(image, sessions_of(image)), request, Asker(ALICE)).records)
+        given.apply(image, decide(state(image, sessions_of(image)), request, TICKET, Asker(ALICE)).records)
     return image
 
 
@@ -272,7 +274,7 @@ def test_a_decision_that_is_made_again_without_its_records_is_the_same(key: ApiK
     sessions = sessions_of(image)
     before = deepcopy(vars(sessions))
     for request in (with_epoch(copy(ACCEPTED[key]), image), *requests(key, image)):
-        assert result(image, sessions, request) == result(image, sessions, request)
+        assert picture(result(image, sessions, request)) == picture(result(image, sessions, request))
     assert vars(sessions) == before
 
 
@@ -280,7 +282,7 @@ def test_a_decision_that_is_made_again_without_its_records_is_the_same(key: ApiK
 def test_each_request_has_a_decision_that_writes_records(key: ApiKey) -> None:
     image = cluster()
     decided = result(image, sessions_of(image), with_epoch(copy(ACCEPTED[key]), image))
-    assert isinstance(decided, Decided)
+    assert isinstance(decided, Result)
     assert decided.records
 
 
@@ -294,14 +296,14 @@ def test_each_duty_is_decided_twice_alike() -> None:
     options = OPTIONS._replace(tokens=TokenRules(SECRET))
     duties = Duties(options, RULES, sessions, lambda: NOW_MS + LATER_MS)
     duties.begin(0)
-    duties.note_idle(image.offset)
+    duties.note_idle(image)
     records: dict[str, int] = {}
     while (duty := duties.due(image, LATER_MS)) is not None:
         before = deepcopy((vars(sessions), duties._due, duties._idle_at))
         first, second = (duty.decide(image, LATER_MS) for _ in range(2))
-        assert first == second
+        assert picture(first) == picture(second)
         assert (vars(sessions), duties._due, duties._idle_at) == before
-        records[duty.name] = len(first.records)
+        records[duty.name] = len(first[0].records)
         duties.done(duty, LATER_MS, more=False)
     assert records.keys() == {duty.name for duty in duties._all(options)}
     assert [name for name, count in records.items() if not count] == ["elect unclean leaders"]
@@ -316,10 +318,10 @@ def test_a_decision_that_is_made_again_takes_tokens_once(key: ApiKey) -> None:
     quota = MutationQuota(bucket, rate, now_ms, is_strict=True)
     request = ACCEPTED[key]
     first, second = (
-        decide(state(image, sessions_of(image)), copy(request), Asker(ALICE, quota=quota)) for _ in range(2)
+        decide(state(image, sessions_of(image)), copy(request), TICKET, Asker(ALICE, quota=quota)) for _ in range(2)
     )
     assert bucket.tokens(rate, now_ms) == 10
     assert first.records == second.records
     for effect in second.effects:
-        effect.carry_out(sessions_of(image), image.offset)
+        effect()
     assert bucket.tokens(rate, now_ms) < 10

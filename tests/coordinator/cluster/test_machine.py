@@ -49,7 +49,7 @@ class Controller:
         self.epoch = 1
         image = given.image()
         self.end_offset = image.offset + 1
-        sessions = BrokerSessions(SESSION_MS, OPTIONS.own_broker_id)
+        sessions = BrokerSessions(SESSION_MS, OPTIONS.own_broker_id, lambda: self.image.offset)
         self.duties = Duties(OPTIONS, given.RULES, sessions, self.clock.now_ms)
         self.begun_ms = self.clock.now_ms()
         sessions.begin(image, self.begun_ms)
@@ -131,7 +131,7 @@ def test_each_duty_is_decided_twice_alike(controller: Controller) -> None:
     now_ms += 2 * SESSION_MS
     controller.machine.expire_failed(Busy(), now_ms - BUSY_WAIT_MS)
     fencing = controller.decided(now_ms)
-    assert (late.records, len(fencing.records)) == ((), 1)
+    assert (late.records, len(fencing.records)) == ([], 1)
 
 
 def test_a_duty_waits_while_a_decision_is_made(controller: Controller) -> None:

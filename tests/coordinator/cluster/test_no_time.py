@@ -30,8 +30,8 @@ no_time = pytest.mark.parametrize("timeout_ms", [-(2**31), -1, 0])
 @no_time
 def test_no_topic_is_created(timeout_ms: int) -> None:
     request = CreateTopicsRequest(topics=[given.creatable("new"), given.creatable("orders")], timeout_ms=timeout_ms)
-    decided = create_topics(given.image(*given.topic("orders")), request, OPTIONS, RULES, given.ids())
-    assert [topic.error_code for topic in decided.response.topics] == [TOO_LATE, TOO_LATE]
+    decided = given.decide(create_topics, given.image(*given.topic("orders")), request, OPTIONS, RULES, given.ids())
+    assert [topic.error_code for topic in decided.answer.topics] == [TOO_LATE, TOO_LATE]
     assert not decided.records
 
 
@@ -39,16 +39,16 @@ def test_no_topic_is_created(timeout_ms: int) -> None:
 def test_no_partition_is_added(timeout_ms: int) -> None:
     topics = [CreatePartitionsTopic(name="orders", count=3, assignments=None)]
     request = CreatePartitionsRequest(topics=topics, timeout_ms=timeout_ms, validate_only=False)
-    decided = create_partitions(given.image(*given.topic("orders")), request)
-    assert [topic.error_code for topic in decided.response.results] == [TOO_LATE]
+    decided = given.decide(create_partitions, given.image(*given.topic("orders")), request)
+    assert [topic.error_code for topic in decided.answer.results] == [TOO_LATE]
     assert not decided.records
 
 
 @no_time
 def test_no_topic_is_deleted(timeout_ms: int) -> None:
     request = DeleteTopicsRequest(topic_names=["orders", "twice", "twice"], timeout_ms=timeout_ms)
-    decided = delete_topics(given.image(*given.topic("orders")), request, OPTIONS, 5)
-    assert [topic.error_code for topic in decided.response.responses] == [TOO_LATE] * 3
+    decided = given.decide(delete_topics, given.image(*given.topic("orders")), request, OPTIONS, 5)
+    assert [topic.error_code for topic in decided.answer.responses] == [TOO_LATE] * 3
     assert not decided.records
 
 
@@ -56,8 +56,10 @@ def test_no_topic_is_deleted(timeout_ms: int) -> None:
 def test_no_leader_is_elected(timeout_ms: int) -> None:
     image = given.image(*given.topic("orders", replicas=(NODE, 2), isr=(NODE, 2), leader=2))
     for topics in (None, [TopicPartitions(topic="orders", partitions=[0])]):
-        decided = elect_leaders(image, ElectLeadersRequest(topic_partitions=topics, timeout_ms=timeout_ms), RULES)
-        assert decided.response.error_code == TOO_LATE
+        decided = given.decide(
+            elect_leaders, image, ElectLeadersRequest(topic_partitions=topics, timeout_ms=timeout_ms), RULES
+        )
+        assert decided.answer.error_code == TOO_LATE
         assert not decided.records
 
 
@@ -65,15 +67,21 @@ def test_no_leader_is_elected(timeout_ms: int) -> None:
 def test_no_replica_moves(timeout_ms: int) -> None:
     topics = [ReassignableTopic(name="orders", partitions=[ReassignablePartition(partition_index=0, replicas=[NODE])])]
     request = AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=timeout_ms)
-    decided = alter_partition_reassignments(given.image(*given.topic("orders")), request, RULES)
-    assert decided.response.error_code == TOO_LATE
+    decided = given.decide(alter_partition_reassignments, given.image(*given.topic("orders")), request, RULES)
+    assert decided.answer.error_code == TOO_LATE
     assert not decided.records
 
 
 def test_a_request_in_which_nothing_is_left_to_do_needs_no_time() -> None:
     image = given.image(*given.topic("orders"))
-    assert elect_leaders(image, ElectLeadersRequest(topic_partitions=[], timeout_ms=0), RULES).response.error_code == 0
-    twice = create_partitions(
+    assert (
+        given.decide(
+            elect_leaders, image, ElectLeadersRequest(topic_partitions=[], timeout_ms=0), RULES
+        ).answer.error_code
+        == 0
+    )
+    twice = given.decide(
+        create_partitions,
         image,
         CreatePartitionsRequest(
             topics=[CreatePartitionsTopic(name="orders", count=3, assignments=None)] * 2,
@@ -81,4 +89,4 @@ def test_a_request_in_which_nothing_is_left_to_do_needs_no_time() -> None:
             validate_only=False,
         ),
     )
-    assert [topic.error_code for topic in twice.response.results] == [ErrorCode.INVALID_REQUEST]
+    assert [topic.error_code for topic in twice.answer.results] == [ErrorCode.INVALID_REQUEST]

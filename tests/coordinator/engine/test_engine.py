@@ -12,7 +12,7 @@ import pytest
 from coordinator.engine.engine import Engine
 from coordinator.engine.loaded import Status
 from coordinator.engine.machine import EXPIRY_RETRY_MS
-from coordinator.engine.result import Result, Ticket, reply
+from coordinator.engine.result import Result, Ticket, answered, reply
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Buffer
 from tests.clock import ManualClock
@@ -44,7 +44,7 @@ class Counter:
         self.waiting = waiting
 
     def read(self, ticket: Ticket[int]) -> Result[int]:
-        return Result(replies=[reply(ticket, self.total)])
+        return answered(ticket, self.total)
 
     def apply(self, record: int) -> None:
         self.total += record

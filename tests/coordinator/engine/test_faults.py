@@ -10,7 +10,7 @@ import pytest
 from coordinator.engine.engine import Engine
 from coordinator.engine.loaded import Status
 from coordinator.engine.machine import EXPIRY_RETRY_MS
-from coordinator.engine.result import Result, Ticket, reply
+from coordinator.engine.result import Result, Ticket, answered, reply
 from protocol.errors import ErrorCode, KafkaError
 from tests.clock import ManualClock
 from tests.coordinator.engine.test_engine import KEY, START_MS, Bytes, Counter, Memory, soon
@@ -109,7 +109,7 @@ async def test_an_expiry_that_refuses_is_no_end_of_time() -> None:
 
 async def test_a_record_that_cannot_be_encoded_changes_nothing() -> None:
     world = await Faulty().loaded()
-    assert world.error_of(lambda ticket, _: Result([-1], [reply(ticket, 1)])) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.error_of(lambda ticket, _: answered(ticket, 1, [-1])) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert world.faults == [(KEY, ValueError)]
     assert world.shard.total == 0
     assert world.engine.status(KEY) is Status.ACTIVE
@@ -119,7 +119,7 @@ async def test_a_record_that_cannot_be_applied_costs_the_shard_its_place() -> No
     world = await Faulty().loaded()
     parked = world.park()
     world.shard.apply = fail  # type: ignore[assignment,method-assign]
-    assert world.error_of(lambda ticket, _: Result([1], [reply(ticket, 1)])) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.error_of(lambda ticket, _: answered(ticket, 1, [1])) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert world.faults == [(KEY, Fault)]
     assert world.failures == [(KEY, ErrorCode.NOT_COORDINATOR)]
     assert world.engine.status(KEY) is Status.FAILED

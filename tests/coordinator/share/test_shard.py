@@ -14,6 +14,7 @@ from coordinator.share.shard import ShareShard, StateWrite, Summary
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
 from protocol.types import Uuid
+from tests.coordinator.driver import carry_out
 
 TOPIC_ID = b"0123456789abcdef"
 KEY = ShareKey("group", TOPIC_ID, 0)
@@ -33,11 +34,8 @@ def shard(updates: int = 500) -> ShareShard:
 
 
 def applied(shard: ShareShard, result: ShareResult) -> list[ShareRecord]:
-    for record in result.records:
-        shard.apply(record)
-    for effect in result.effects:
-        effect()
-    return list(result.records)
+    carry_out(shard, result)
+    return result.records
 
 
 def initialize(shard: ShareShard, key: ShareKey = KEY, epoch: int = 1, start: int = -1) -> list[ShareRecord]:

@@ -17,6 +17,7 @@ from coordinator.share_partition.request import BATCH_OPTIMIZED, Acquired, Acqui
 from coordinator.share_partition.run import Limits, StateRecord
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import AcknowledgeType
+from tests.coordinator.driver import carry_out
 
 NOW_MS = 1_000_000
 ALL = 1 << 30
@@ -55,10 +56,7 @@ def once(partition: SharePartition, decision: Decision) -> Result[StateRecord]:
 def changed(partition: SharePartition, decision: Decision, decide: Decide = once) -> tuple[Change | None, object]:
     """Decides and applies; returns the records to write, and the answer."""
     result = decide(partition, decision)
-    for record in result.records:
-        partition.apply(record)
-    for effect in result.effects:
-        effect()
+    carry_out(partition, result)
     answer = result.replies[0].answer if result.replies else None
     if not result.records:
         return None, answer

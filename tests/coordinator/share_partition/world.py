@@ -28,6 +28,7 @@ from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, ARCHIVING, RENEW, TERMINAL, AcknowledgeType
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
+from tests.coordinator.driver import carry_out
 from tests.coordinator.purity import decided
 from tests.coordinator.share_partition import given
 from tests.coordinator.share_partition.given import Change
@@ -76,9 +77,7 @@ class State:
         for record in result.records:
             self.log.append((self.next_offset, bytes(self.serde.batches(self.serde.encode([record], now_ms)))))
             self.next_offset += 1
-            self.shard.apply(record)
-        for effect in result.effects:
-            effect()
+        carry_out(self.shard, result)
 
     def load(self, now_ms: int) -> None:
         before = {key: (state.start_offset, list(state.batches)) for key, state in self.shard.states.items()}

@@ -142,3 +142,22 @@ def test_a_broker_that_somebody_has_started(pytester: pytest.Pytester, monkeypat
         monkeypatch.setenv("ODRADEK_CONTROL", control)
         run(pytester).assert_outcomes(passed=1)
         assert broker.describe()["topics"] == []
+
+
+HELPED = """
+    from odradek.testing import BrokerError, WaitTimeout
+
+    def test_a_topic_is_missing(odradek_broker):
+        odradek_broker.wait_for_group("absent", timeout_s=0.1)
+
+    def test_a_partition_is_missing(odradek_broker):
+        odradek_broker.leader("absent")
+"""
+
+
+def test_a_failing_test_shows_its_own_line_and_no_frame_of_a_helper(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(HELPED)
+    result = run(pytester)
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(['>*odradek_broker.wait_for_group("absent", timeout_s=0.1)', ">*leader(*"])
+    result.stdout.no_fnmatch_line("*odradek/testing/*.py:*")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -132,3 +133,15 @@ def test_a_node_does_not_take_its_identity_from_the_environment() -> None:
         "KAFKA_LOG_RETENTION_MS": "60000", "PATH": "/bin",
     })  # fmt: skip
     assert set(environment) == {"KAFKA_LOG_RETENTION_MS", "PATH", "PYTHONPATH"}
+
+
+def test_a_port_in_use_ends_with_1_and_one_line(
+    started: list[Sequence[NodePlan]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["cluster", "--data", str(tmp_path), "--listen", f"127.0.0.1:{port}"]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"odradek: broker-1 cannot listen on 127.0.0.1:{port}: Address already in use; --listen")
+    assert err.count("\n") == 1
+    assert not started

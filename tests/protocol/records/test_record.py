@@ -10,7 +10,16 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader, read_header
 from protocol.records.building import assemble, build
 from protocol.records.compression import Compression
-from protocol.records.record import RawRecord, Record, encode_records, iter_keys, read_records, wrap_int64
+from protocol.records.record import (
+    RawRecord,
+    Record,
+    encode_headers,
+    encode_records,
+    encode_values,
+    iter_keys,
+    read_records,
+    wrap_int64,
+)
 from protocol.records.whole import iter_whole_times, read_whole
 
 nullable_bytes = st.none() | st.binary(max_size=200)
@@ -127,3 +136,15 @@ def test_inflating_is_bounded(codec: Compression) -> None:
     if codec:
         with pytest.raises(KafkaError, match="inflate to more than 90000 bytes"):
             list(read_records(batch, 0, header, max_size=90_000))
+
+
+@given(
+    st.lists(st.binary(max_size=300) | st.binary(min_size=8000, max_size=8300), min_size=1, max_size=300),
+    st.none() | st.binary(max_size=10),
+    st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=2),
+)
+def test_values_are_encoded_like_records(
+    values: list[bytes], key: bytes | None, headers: list[tuple[str, bytes | None]]
+) -> None:
+    records = [Record(0, 5, key, value, tuple(headers)) for value in values]
+    assert encode_values(values, key, encode_headers(headers)) == encode_records(records, range(len(values)), 5)

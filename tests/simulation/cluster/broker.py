@@ -24,7 +24,7 @@ from tests.simulation.cluster.disk import LifeDisk
 from tests.simulation.cluster.processes import Process
 from tests.simulation.cluster.surroundings import Surroundings
 from tests.simulation.faulty_disk import Crash, FaultyDisk
-from tests.simulation.virtual_time import InlineWorkers, VirtualClock
+from tests.simulation.virtual_time import InlineWorkers, virtual_clock
 
 DATA = "/data"
 TIMES = LifecycleTimes(heartbeat_ms=300, session_ms=1_500, registration_ms=60_000)
@@ -66,7 +66,7 @@ class ClusterServer(Server):
         self._node = node
         self._process = process
         self._disk = cast(Disk, LifeDisk(node.disk, process))
-        self._clock = VirtualClock()
+        self._clock = virtual_clock()
 
     async def _join(self) -> None:
         """Registers with the controller, and follows its committed records."""

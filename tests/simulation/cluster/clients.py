@@ -13,6 +13,7 @@ from client.settings import Settings
 from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, ProtocolError, error_code
 from protocol.messages.fetch import FetchResponse, PartitionData
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -36,7 +37,7 @@ from tests.broker.asking import fetch_request
 from tests.simulation.cluster.history import Breach
 from tests.simulation.cluster.processes import Process
 from tests.simulation.cluster.surroundings import Surroundings
-from tests.simulation.virtual_time import VirtualClock
+from tests.simulation.virtual_time import virtual_clock
 
 R = TypeVar("R")
 
@@ -72,7 +73,7 @@ class Client:
         self.process = Process(name, world.loop)
         self.node_ids = [*hosts]
         self._peers = {
-            node_id: Peer(Address(host, 9092), SETTINGS, VirtualClock(), world.dice.random)
+            node_id: Peer(Address(host, 9092), SETTINGS, virtual_clock(), world.dice.random)
             for node_id, host in hosts.items()
         }
         self._leaders: dict[TopicPartition, tuple[int, int]] = {}
@@ -93,6 +94,15 @@ class Client:
             if isinstance(error, ProtocolError):
                 self.history.breach(Breach.FAULT, f"{self.name}: {error}")
             raise NoAnswer(isinstance(error, PeerUnavailable)) from error
+
+    async def coordinator(self, group: str) -> int:
+        """Returns the group's coordinator. Raises NoAnswer."""
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
+        node_id = self.world.dice.choice(self.node_ids)
+        (answer,) = (await self.ask(node_id, request, FindCoordinatorResponse)).coordinators
+        if answer.error_code:
+            raise NoAnswer
+        return answer.node_id
 
     async def leader(self, partition: TopicPartition) -> int:
         """Returns the leader according to a broker. Raises NoAnswer."""
@@ -190,7 +200,7 @@ async def produce(client: Client, partitions: Sequence[TopicPartition], acks: in
         partition = partitions[0] if len(partitions) == 1 else world.dice.choice(partitions)
         values = values_of(client.name, number, world.dice.randint(1, 3))
         number += len(values)
-        records = bytes(build([Record(timestamp=VirtualClock().now_ms(), value=value) for value in values]))
+        records = bytes(build([Record(timestamp=virtual_clock().now_ms(), value=value) for value in values]))
         try:
             sent = await client.send(partition, records, acks)
         except NoAnswer:
@@ -266,7 +276,7 @@ async def produce_idempotently(client: Client, partition: TopicPartition) -> Non
         values = values_of(client.name, number, world.dice.randint(1, 3))
         number += len(values)
         sent_values += values
-        made = [Record(timestamp=VirtualClock().now_ms(), value=value) for value in values]
+        made = [Record(timestamp=virtual_clock().now_ms(), value=value) for value in values]
         records = bytes(build(made, producer_id=producer[0], producer_epoch=producer[1], base_sequence=sequence))
         sequence += len(values)
         while True:

@@ -23,7 +23,7 @@ from tests.simulation.cluster.disk import LifeDisk
 from tests.simulation.cluster.processes import Process, current
 from tests.simulation.cluster.surroundings import Surroundings
 from tests.simulation.faulty_disk import Crash, FaultyDisk
-from tests.simulation.virtual_time import InlineWorkers, VirtualClock
+from tests.simulation.virtual_time import InlineWorkers, virtual_clock
 
 R = TypeVar("R")
 
@@ -84,7 +84,7 @@ class ControllerNode:
         self.metadata = metadata = open_metadata(
             MetadataSettings(log_dirs=(DATA,), options=OPTIONS, cluster_id=CLUSTER_ID),
             disk=LifeDisk(self.disk, process),
-            clock=VirtualClock(),
+            clock=virtual_clock(),
             worker=InlineWorkers(),
             random_bytes=self.dice.randbytes,
             on_failure=self.world.failed,

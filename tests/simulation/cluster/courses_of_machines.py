@@ -43,7 +43,7 @@ from tests.simulation.cluster.controller import HOST
 from tests.simulation.cluster.courses import FAILOVER_S, ROUNDS, TOPIC, cut_both_ways, leader
 from tests.simulation.cluster.history import Breach
 from tests.simulation.cluster.strikes import Strikes
-from tests.simulation.virtual_time import VirtualClock
+from tests.simulation.virtual_time import virtual_clock
 
 FIRST = TopicPartition(TOPIC, 0)
 ANEW = TopicPartition("anew", 0)
@@ -147,7 +147,7 @@ async def _make_anew(world: Strikes, client: Client, value: bytes) -> None:
     await world.ask_controller(CreateTopicsRequest(topics=[topic], timeout_ms=1_000), CreateTopicsResponse)
     client.forget_topic(ANEW.topic)
     for _ in range(world.dice.randint(3, 9)):
-        records = bytes(build([Record(timestamp=VirtualClock().now_ms(), value=value)]))
+        records = bytes(build([Record(timestamp=virtual_clock().now_ms(), value=value)]))
         try:
             await client.process.spawn(client.send(ANEW, records, -1))
         except NoAnswer:

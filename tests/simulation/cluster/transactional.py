@@ -20,7 +20,7 @@ from tests.simulation.cluster.clients import Client, NoAnswer
 from tests.simulation.cluster.world import ClusterWorld
 from tests.simulation.transaction_clients import PARTITIONS, SimulatedConsumer, SimulatedProducer
 from tests.simulation.transaction_history import UNKNOWN_TIME_MS, History, Seen
-from tests.simulation.virtual_time import VirtualClock
+from tests.simulation.virtual_time import virtual_clock
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -121,7 +121,7 @@ class ClusterProducer(SimulatedProducer):
     def __init__(self, world: ClusterWorld, history: History, host: str, name: str, *, v2: bool) -> None:
         super().__init__(world, history, name, v2=v2)
         self.host = client_of(world, host)
-        self.client = TransactionalClient(RoutedConnection(self.host, name), VirtualClock().now_ms)
+        self.client = TransactionalClient(RoutedConnection(self.host, name), virtual_clock().now_ms)
 
     def spawn(self, transactions: int) -> asyncio.Task[None]:
         return self.host.process.spawn(self.run(transactions))

@@ -32,8 +32,8 @@ def assign(
         broker_epoch=image.brokers[NODE].epoch,
         directories=[DirectoryData(id=directory, topics=topics)],
     )
-    records, response, _ = assign_replicas_to_dirs(image, request, RULES)
-    return list(records), [one.error_code for one in response.directories[0].topics[0].partitions]
+    decided = given.decide(assign_replicas_to_dirs, image, request, RULES)
+    return decided.records, [one.error_code for one in decided.answer.directories[0].topics[0].partitions]
 
 
 def two_directories() -> Image:
@@ -85,9 +85,9 @@ def test_directories_are_assigned_by_a_registered_broker_and_by_a_metadata_that_
     image = two_directories()
     request = AssignReplicasToDirsRequest(broker_id=NODE, broker_epoch=1, directories=[])
     with pytest.raises(KafkaError) as caught:
-        assign_replicas_to_dirs(image, request, RULES)
+        given.decide(assign_replicas_to_dirs, image, request, RULES)
     assert caught.value.code is ErrorCode.STALE_BROKER_EPOCH
     image.features["metadata.version"] = 16
     with pytest.raises(KafkaError) as caught:
-        assign_replicas_to_dirs(image, request, RULES)
+        given.decide(assign_replicas_to_dirs, image, request, RULES)
     assert caught.value.code is ErrorCode.UNSUPPORTED_VERSION

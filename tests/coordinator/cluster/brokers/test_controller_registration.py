@@ -36,8 +36,8 @@ def request(**fields: Any) -> ControllerRegistrationRequest:
 
 def test_a_controller_is_registered_with_its_listeners_and_features() -> None:
     image = given.image()
-    decided = register_controller(image, request())
-    assert (decided.response.error_code, decided.response.error_message) == (0, None)
+    decided = given.decide(register_controller, image, request())
+    assert (decided.answer.error_code, decided.answer.error_message) == (0, None)
     given.apply(image, decided.records)
     registered = image.controllers[OTHER]
     assert registered.incarnation_id == NEW
@@ -48,7 +48,7 @@ def test_a_controller_is_registered_with_its_listeners_and_features() -> None:
 def test_a_controller_that_starts_again_replaces_its_registration() -> None:
     image = given.image()
     for incarnation_id in (NEW, b"other-inc-again-"):
-        given.apply(image, register_controller(image, request(incarnation_id=incarnation_id)).records)
+        given.apply(image, given.decide(register_controller, image, request(incarnation_id=incarnation_id)).records)
     assert sorted(image.controllers) == [NODE, OTHER]
     assert image.controllers[OTHER].incarnation_id == b"other-inc-again-"
 
@@ -56,7 +56,7 @@ def test_a_controller_that_starts_again_replaces_its_registration() -> None:
 def test_a_metadata_version_without_the_record_has_no_registrations() -> None:
     image = given.image(FeatureLevelRecord(name="metadata.version", feature_level=CONTROLLER_REGISTRATION_VERSION - 1))
     with pytest.raises(KafkaError) as caught:
-        register_controller(image, request())
+        given.decide(register_controller, image, request())
     assert caught.value.code is ErrorCode.UNSUPPORTED_VERSION
 
 
@@ -64,5 +64,5 @@ def test_no_more_controllers_register_than_a_cluster_has() -> None:
     image = given.image()
     image.controllers |= dict.fromkeys(range(100, 100 + MAX_NODES), image.controllers[NODE])
     with pytest.raises(KafkaError, match="nodes are registered"):
-        register_controller(image, request())
-    assert register_controller(image, request(controller_id=NODE)).records
+        given.decide(register_controller, image, request())
+    assert given.decide(register_controller, image, request(controller_id=NODE)).records

@@ -25,9 +25,9 @@ OTHER_DIRECTORY = b"directory-two---"
 
 def beat(image: Image, **fields: Any) -> tuple[list[MetadataRecord], BrokerHeartbeatResponse]:
     """Returns the answer to a heartbeat and its records, and applies them."""
-    records, response, _ = broker_heartbeat(image, given.heartbeat(image, **fields), RULES)
+    records, response = broker_heartbeat(image, given.heartbeat(image, **fields), RULES)
     given.apply(image, records)
-    return list(records), response
+    return records, response
 
 
 def change(image: Image, **fields: Any) -> BrokerRegistrationChangeRecord:
@@ -40,7 +40,7 @@ def fenced(*records: MetadataRecord) -> Image:
     for _ in ("hand over", "stop"):
         beat(image, want_shut_down=True)
     request = given.registration(incarnation_id=b"another-inc-----", previous_broker_epoch=image.brokers[NODE].epoch)
-    given.apply(image, register_broker(image, request, RULES).records)
+    given.apply(image, register_broker(image, request, RULES)[0])
     return image
 
 

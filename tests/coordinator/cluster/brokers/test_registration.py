@@ -44,7 +44,12 @@ def test_a_new_cluster_gets_its_features_in_a_transaction() -> None:
 
 
 def registered(image: Image, **fields: Any) -> list[MetadataRecord]:
-    return list(register_broker(image, given.registration(**fields), RULES).records)
+    return list(register_broker(image, given.registration(**fields), RULES)[0])
+
+
+def unregistered(image: Image, broker_id: int) -> list[MetadataRecord]:
+    request = UnregisterBrokerRequest(broker_id=broker_id)
+    return given.decide(unregister_broker, image, request, NODE, RULES, given.sessions(image)).records
 
 
 def test_a_brokers_epoch_is_the_offset_of_its_registration() -> None:
@@ -69,7 +74,7 @@ def test_the_same_incarnation_keeps_its_epoch_and_stays_unfenced() -> None:
 def test_after_a_clean_stop_the_new_incarnation_is_still_eligible() -> None:
     image = given.image(*given.topic("orders"))
     for _ in ("hand over", "stop"):
-        given.apply(image, broker_heartbeat(image, given.heartbeat(image, want_shut_down=True), RULES).records)
+        given.apply(image, broker_heartbeat(image, given.heartbeat(image, want_shut_down=True), RULES)[0])
     (record,) = registered(image, incarnation_id=NEW, previous_broker_epoch=image.brokers[NODE].epoch)
     assert isinstance(record, RegisterBrokerRecord)
 
@@ -91,7 +96,7 @@ def test_a_crash_after_a_clean_hand_over_takes_the_eligibility_away() -> None:
 def test_the_only_replica_of_a_broker_that_crashed_leads_again_and_recovers() -> None:
     image = given.image(*given.topic("orders"))
     given.apply(image, registered(image, incarnation_id=NEW))
-    given.apply(image, broker_heartbeat(image, given.heartbeat(image), RULES).records)
+    given.apply(image, broker_heartbeat(image, given.heartbeat(image), RULES)[0])
     partition = image.partition(ORDERS)
     assert partition is not None
     assert (partition.leader, partition.leader_epoch, partition.isr) == (NODE, 2, (NODE,))
@@ -185,7 +190,7 @@ def test_no_controller_registers_more_either(fields: dict[str, Any], message: st
     for name, value in fields.items():
         setattr(request, name, value)
     with pytest.raises(KafkaError) as caught:
-        register_controller(given.image(), request)
+        given.decide(register_controller, given.image(), request)
     assert (caught.value.code, caught.value.message) == (ErrorCode.INVALID_REGISTRATION, message)
 
 
@@ -197,7 +202,7 @@ def test_a_directory_is_of_the_broker_that_registered_it_until_it_goes() -> None
             registered(image, broker_id=3, log_dirs=log_dirs)
     given.apply(image, registered(image, broker_id=2, incarnation_id=NEW, log_dirs=[directory(1)]))
     assert registered(image, broker_id=3, log_dirs=[directory(2)])
-    given.apply(image, unregister_broker(image, UnregisterBrokerRequest(broker_id=2), NODE, RULES).records)
+    given.apply(image, unregistered(image, 2))
     assert registered(image.copy(), broker_id=3, log_dirs=[directory(1)])
 
 
@@ -229,7 +234,7 @@ def test_a_broker_that_is_gone_is_forgotten() -> None:
         broker_id=2, incarnation_id=bytes(16), broker_epoch=70, end_points=[], features=[], rack=None
     )
     image = given.image(gone, *given.topic("orders", replicas=(2, NODE), isr=(2, NODE), leader=2))
-    changed, forgotten = unregister_broker(image, UnregisterBrokerRequest(broker_id=2), NODE, RULES).records
+    changed, forgotten = unregistered(image, 2)
     assert changed == PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=[NODE], leader=NODE)
     image.apply(forgotten)
     assert 2 not in image.brokers
@@ -241,5 +246,5 @@ def test_a_broker_that_is_gone_is_forgotten() -> None:
 ])  # fmt: skip
 def test_only_a_broker_that_was_there_and_is_gone_is_forgotten(broker: int, code: ErrorCode) -> None:
     with pytest.raises(KafkaError) as caught:
-        unregister_broker(given.image(), UnregisterBrokerRequest(broker_id=broker), NODE, RULES)
+        unregistered(given.image(), broker)
     assert caught.value.code is code

@@ -19,8 +19,8 @@ def update(
 ) -> tuple[list[MetadataRecord], int, str | None]:
     keys = [FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind) for name, level, kind in updates]
     request = UpdateFeaturesRequest(feature_updates=keys, validate_only=validate_only)
-    decided = update_features(image, request, min_insync_replicas=1)
-    return list(decided.records), decided.response.error_code, decided.response.error_message
+    decided = given.decide(update_features, image, request, min_insync_replicas=1)
+    return list(decided.records), decided.answer.error_code, decided.answer.error_message
 
 
 def level(name: str, at: int) -> FeatureLevelRecord:

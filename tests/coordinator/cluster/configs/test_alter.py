@@ -46,15 +46,17 @@ def alter(
     image: Image, *resources: incremental.AlterConfigsResource, validate_only: bool = False
 ) -> tuple[list[MetadataRecord], list[Result]]:
     request = incremental.IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only)
-    decided = incremental_alter_configs(image, request, RULES)
-    return list(decided.records), [(one.error_code, one.error_message) for one in decided.response.responses]
+    decided = given.decide(incremental_alter_configs, image, request, RULES)
+    return list(decided.records), [(one.error_code, one.error_message) for one in decided.answer.responses]
 
 
 def replace(image: Image, name: str, **configs: str) -> tuple[list[MetadataRecord], list[Result]]:
     alterable = [legacy.AlterableConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
     whole = legacy.AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=name, configs=alterable)
-    decided = alter_configs(image, legacy.AlterConfigsRequest(resources=[whole], validate_only=False), RULES)
-    return list(decided.records), [(one.error_code, one.error_message) for one in decided.response.responses]
+    decided = given.decide(
+        alter_configs, image, legacy.AlterConfigsRequest(resources=[whole], validate_only=False), RULES
+    )
+    return list(decided.records), [(one.error_code, one.error_message) for one in decided.answer.responses]
 
 
 OK = [(ErrorCode.NONE, None)]
@@ -109,7 +111,7 @@ def test_a_broker_tells_in_its_words_that_an_option_is_no_list() -> None:
     for operation, option in ((APPEND, "log.retention.ms"), (SUBTRACT, "log.retention.ms"), (APPEND, "odd")):
         change = resource("1", (operation, option, "5"), kind=ResourceType.BROKER)
         request = incremental.IncrementalAlterConfigsRequest(resources=[change], validate_only=False)
-        (answer,) = incremental_alter_configs(orders(), request, rules).response.responses
+        (answer,) = given.decide(incremental_alter_configs, orders(), request, rules).answer.responses
         answers.append((answer.error_code, answer.error_message))
     assert answers == [
         (ErrorCode.INVALID_CONFIG, "Config value append is not allowed for config key: log.retention.ms"),
@@ -191,8 +193,10 @@ def test_a_broker_looks_at_its_configs_before_the_controller_does() -> None:
         resource_name="1",
         configs=[legacy.AlterableConfig(name="min.insync.replicas", value="y")],
     )
-    decided = alter_configs(orders(), legacy.AlterConfigsRequest(resources=[whole], validate_only=False), rules)
-    (answer,) = decided.response.responses
+    decided = given.decide(
+        alter_configs, orders(), legacy.AlterConfigsRequest(resources=[whole], validate_only=False), rules
+    )
+    (answer,) = decided.answer.responses
     assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, "no number")
 
 
@@ -212,12 +216,12 @@ def test_a_controller_knows_no_options_but_its_own(name: str, asked_at: int | No
 
     cluster = orders()
     second = given.registration(2, incarnation_id=b"second-inc------", log_dirs=[b"directory-two---"])
-    given.apply(cluster, register_broker(cluster, second, given.RULES).records)
+    given.apply(cluster, register_broker(cluster, second, given.RULES)[0])
     cluster.controller_id = 100
     change = resource(name, (SET, "num.io.threads", "2"), kind=ResourceType.BROKER)
     request = incremental.IncrementalAlterConfigsRequest(resources=[change], validate_only=False)
     rules = ConfigRules(100, checkers={ResourceType.BROKER: refuse})
-    (answer,) = incremental_alter_configs(cluster, request, rules, broker_id=asked_at).response.responses
+    (answer,) = given.decide(incremental_alter_configs, cluster, request, rules, broker_id=asked_at).answer.responses
     assert answer.error_code == code
 
 
@@ -227,7 +231,7 @@ def test_a_controller_takes_nothing_for_all_brokers_that_it_could_not_read_for_a
     cluster.controller_id = 100
     change = resource("", (SET, key, value), kind=ResourceType.BROKER)
     request = incremental.IncrementalAlterConfigsRequest(resources=[change], validate_only=False)
-    (answer,) = incremental_alter_configs(cluster, request, ConfigRules(100)).response.responses
+    (answer,) = given.decide(incremental_alter_configs, cluster, request, ConfigRules(100)).answer.responses
     assert answer.error_code == ErrorCode.INVALID_CONFIG
 
 
@@ -246,14 +250,14 @@ def test_a_resource_that_cannot_be_altered_is_told_why(kind: int, name: str, cod
 def test_a_controller_alters_any_broker_of_its_cluster() -> None:
     cluster = orders()
     second = given.registration(2, incarnation_id=b"second-inc------", log_dirs=[b"directory-two---"])
-    given.apply(cluster, register_broker(cluster, second, given.RULES).records)
+    given.apply(cluster, register_broker(cluster, second, given.RULES)[0])
     cluster.controller_id = 100
     change = resource("2", (SET, "num.io.threads", "2"), kind=ResourceType.BROKER)
     assert alter(cluster, change)[1] == OK
     unregistered = resource("7", (SET, "num.io.threads", "2"), kind=ResourceType.BROKER)
     assert alter(cluster, unregistered) == ([], [(ErrorCode.BROKER_ID_NOT_REGISTERED, "No broker with id 7 found.")])
     own = incremental.IncrementalAlterConfigsRequest(resources=[change], validate_only=False)
-    (refused,) = incremental_alter_configs(cluster, own, RULES, broker_id=1).response.responses
+    (refused,) = given.decide(incremental_alter_configs, cluster, own, RULES, broker_id=1).answer.responses
     assert refused.error_message == "Unexpected broker id, expected 1, but received 2"
 
 
@@ -307,10 +311,10 @@ def test_the_older_request_removes_nothing_when_it_fails() -> None:
 
 def test_all_configs_of_a_logger_are_no_resource() -> None:
     of_logger = legacy.AlterConfigsResource(resource_type=ResourceType.BROKER_LOGGER, resource_name="1", configs=[])
-    decided = alter_configs(
-        given.image(), legacy.AlterConfigsRequest(resources=[of_logger], validate_only=False), RULES
+    decided = given.decide(
+        alter_configs, given.image(), legacy.AlterConfigsRequest(resources=[of_logger], validate_only=False), RULES
     )
-    (answer,) = decided.response.responses
+    (answer,) = decided.answer.responses
     assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, "Unknown resource type 8")
 
 

@@ -82,9 +82,9 @@ def alter(
         broker_epoch=image.brokers[sender].epoch,
         topics=[TopicData(topic_id=topic_id, partitions=list(proposed))],
     )
-    decided = alter_partition(image, request, given.RULES)
-    assert decided.response.error_code == ErrorCode.NONE
-    (topic,) = decided.response.topics
+    decided = given.decide(alter_partition, image, request, given.RULES)
+    assert decided.answer.error_code == ErrorCode.NONE
+    (topic,) = decided.answer.topics
     assert topic.topic_id == topic_id
     return list(decided.records), topic.partitions
 
@@ -266,11 +266,11 @@ def test_another_process_of_the_broker_is_rejected_as_a_whole(epoch: int) -> Non
     image = cluster()
     request = AlterPartitionRequest(broker_id=NODE, broker_epoch=epoch, topics=[])
     with pytest.raises(KafkaError) as raised:
-        alter_partition(image, request, given.RULES)
+        given.decide(alter_partition, image, request, given.RULES)
     assert raised.value.code is ErrorCode.STALE_BROKER_EPOCH
 
 
 def test_a_broker_that_is_not_registered_is_rejected_as_a_whole() -> None:
     request = AlterPartitionRequest(broker_id=UNREGISTERED, broker_epoch=EPOCH, topics=[])
     with pytest.raises(KafkaError):
-        alter_partition(cluster(), request, given.RULES)
+        given.decide(alter_partition, cluster(), request, given.RULES)

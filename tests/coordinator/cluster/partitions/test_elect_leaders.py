@@ -21,8 +21,10 @@ def elect(
     image: Image, kind: int, partitions: list[int] | None = None, topic: str = "orders"
 ) -> tuple[list[MetadataRecord], list[tuple[int, int]]]:
     topics = None if partitions is None else [TopicPartitions(topic=topic, partitions=partitions)]
-    decided = elect_leaders(image, ElectLeadersRequest(election_type=kind, topic_partitions=topics), given.RULES)
-    (result,) = decided.response.replica_election_results
+    decided = given.decide(
+        elect_leaders, image, ElectLeadersRequest(election_type=kind, topic_partitions=topics), given.RULES
+    )
+    (result,) = decided.answer.replica_election_results
     return list(decided.records), [(one.partition_id, one.error_code) for one in result.partition_result]
 
 

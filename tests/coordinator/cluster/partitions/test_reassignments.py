@@ -36,8 +36,8 @@ def reassign(
     request = AlterPartitionReassignmentsRequest(
         topics=[ReassignableTopic(name=topic, partitions=[partition])], allow_replication_factor_change=may_change
     )
-    decided = alter_partition_reassignments(image, request, given.RULES)
-    (result,) = decided.response.responses[0].partitions
+    decided = given.decide(alter_partition_reassignments, image, request, given.RULES)
+    (result,) = decided.answer.responses[0].partitions
     return list(decided.records), result.error_code, result.error_message
 
 

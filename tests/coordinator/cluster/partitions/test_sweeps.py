@@ -9,10 +9,9 @@ import pytest
 from coordinator.cluster.brokers.heartbeat import broker_heartbeat
 from coordinator.cluster.brokers.registration import register_broker
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.partitions.sweeps import MAX_ELECTIONS, elect_preferred_leaders, elect_unclean_leaders
-from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.record import ClusterResult, MetadataRecord
 from protocol.metadata_records.topics import PartitionChangeRecord
 from tests.coordinator.cluster import given
 from tests.coordinator.cluster.given import NODE, TOPIC_ID, topic_config
@@ -32,17 +31,17 @@ def leaderless(partitions: int = 1) -> list[MetadataRecord]:
 
 
 def test_the_preferred_leader_takes_over_if_it_is_in_sync() -> None:
-    decided = elect_preferred_leaders(given.image(*led_by_another()), given.RULES)
-    assert decided.records == [PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=NODE)]
-    assert decided.response is False
+    result, more = elect_preferred_leaders(given.image(*led_by_another()), given.RULES)
+    assert result.records == [PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=NODE)]
+    assert not more
 
 
 def image_of_two(*records: MetadataRecord) -> Image:
     """Returns a cluster that also has a second broker."""
     image = given.image()
     registration = given.registration(OTHER, log_dirs=[b"directory-two---"])
-    given.apply(image, register_broker(image, registration, given.RULES).records)
-    given.apply(image, broker_heartbeat(image, given.heartbeat(image, OTHER), given.RULES).records)
+    given.apply(image, register_broker(image, registration, given.RULES)[0])
+    given.apply(image, broker_heartbeat(image, given.heartbeat(image, OTHER), given.RULES)[0])
     given.apply(image, records)
     return image
 
@@ -53,20 +52,20 @@ def image_of_two(*records: MetadataRecord) -> Image:
     {"replicas": (GONE, NODE), "isr": (GONE, NODE), "leader": NODE},
 ], ids=["leads already", "is not in sync", "is gone"])  # fmt: skip
 def test_no_other_partition_changes_its_leader(state: dict[str, object]) -> None:
-    decided = elect_preferred_leaders(image_of_two(*given.topic("orders", 1, TOPIC_ID, **state)), given.RULES)
-    assert (decided.records, decided.response) == ([], False)
+    result, more = elect_preferred_leaders(image_of_two(*given.topic("orders", 1, TOPIC_ID, **state)), given.RULES)
+    assert (result.records, more) == ([], False)
 
 
 def test_an_unclean_leader_needs_the_topics_permission() -> None:
-    assert elect_unclean_leaders(given.image(*leaderless()), given.RULES).records == []
-    (record,) = elect_unclean_leaders(given.image(*leaderless(), UNCLEAN), given.RULES).records
+    assert elect_unclean_leaders(given.image(*leaderless()), given.RULES)[0].records == []
+    (record,) = elect_unclean_leaders(given.image(*leaderless(), UNCLEAN), given.RULES)[0].records
     assert record == PartitionChangeRecord(
         partition_id=0, topic_id=TOPIC_ID, leader=NODE, isr=[NODE], leader_recovery_state=1
     )
 
 
 def test_a_partition_with_a_leader_needs_no_unclean_one() -> None:
-    assert elect_unclean_leaders(given.image(*given.topic("orders"), UNCLEAN), given.RULES).records == []
+    assert elect_unclean_leaders(given.image(*given.topic("orders"), UNCLEAN), given.RULES)[0].records == []
 
 
 @pytest.mark.parametrize(("sweep", "records"), [
@@ -74,11 +73,11 @@ def test_a_partition_with_a_leader_needs_no_unclean_one() -> None:
     (elect_unclean_leaders, [*leaderless(MAX_ELECTIONS + 1), UNCLEAN]),
 ])  # fmt: skip
 def test_a_sweep_that_leaves_some_says_so(
-    sweep: Callable[[Image, ConfigRules], Decided[bool]], records: list[MetadataRecord]
+    sweep: Callable[[Image, ConfigRules], tuple[ClusterResult, bool]], records: list[MetadataRecord]
 ) -> None:
     image = given.image(*records)
-    first = sweep(image, given.RULES)
-    assert (len(first.records), first.response) == (MAX_ELECTIONS, True)
+    first, more = sweep(image, given.RULES)
+    assert (len(first.records), more) == (MAX_ELECTIONS, True)
     given.apply(image, first.records)
-    rest = sweep(image, given.RULES)
-    assert (len(rest.records), rest.response) == (1, False)
+    rest, more = sweep(image, given.RULES)
+    assert (len(rest.records), more) == (1, False)

@@ -48,17 +48,19 @@ WRITES = creation(operation=Operation.WRITE)
 
 
 def create(image: Image, *creations: AclCreation) -> list[tuple[int, str | None]]:
-    decided = create_acls(image, CreateAclsRequest(creations=list(creations)), lambda: next(NUMBERS).to_bytes(16))
+    decided = given.decide(
+        create_acls, image, CreateAclsRequest(creations=list(creations)), lambda: next(NUMBERS).to_bytes(16)
+    )
     given.apply(image, decided.records)
-    return [(result.error_code, result.error_message) for result in decided.response.results]
+    return [(result.error_code, result.error_message) for result in decided.answer.results]
 
 
 def delete(image: Image, *filters: dict[str, Any], version: int = NEWEST) -> list[tuple[int, str | None, int]]:
     """Returns the error of each filter, and the number of matching entries."""
     request = DeleteAclsRequest(filters=[DeleteAclsFilter(**{**ANY_FILTER, **wanted}) for wanted in filters])
-    decided = delete_acls(image, request, version)
+    decided = given.decide(delete_acls, image, request, version)
     given.apply(image, decided.records)
-    return [(one.error_code, one.error_message, len(one.matching_acls)) for one in decided.response.filter_results]
+    return [(one.error_code, one.error_message, len(one.matching_acls)) for one in decided.answer.filter_results]
 
 
 def describe(image: Image, version: int = NEWEST, **wanted: Any) -> list[tuple[str, int, list[int]]]:

@@ -32,9 +32,9 @@ def entry(entity: Mapping[str, str | None], *ops: tuple[str, float | None]) -> E
 
 def alter(image: Image, *entries: EntryData, validate_only: bool = False) -> list[tuple[int, str | None]]:
     request = AlterClientQuotasRequest(entries=list(entries), validate_only=validate_only)
-    decided = alter_client_quotas(image, request, {"127.0.0.1", "localhost"})
+    decided = given.decide(alter_client_quotas, image, request, {"127.0.0.1", "localhost"})
     given.apply(image, decided.records)
-    return [(one.error_code, one.error_message) for one in decided.response.entries]
+    return [(one.error_code, one.error_message) for one in decided.answer.entries]
 
 
 def described(
@@ -67,7 +67,7 @@ def test_what_does_not_change_is_not_written() -> None:
     again = AlterClientQuotasRequest(
         entries=[entry(ALICE, ("request_percentage", 12.5), ("consumer_byte_rate", None))], validate_only=False
     )
-    assert not alter_client_quotas(image, again, ()).records
+    assert not given.decide(alter_client_quotas, image, again, ()).records
 
 
 def test_what_is_validated_only_is_not_written() -> None:

@@ -9,7 +9,6 @@ from itertools import count
 
 import pytest
 
-from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.duties import Duties
 from coordinator.cluster.image import METADATA_VERSION, Image
 from coordinator.cluster.options import NO_TOKENS, ClusterOptions, TokenRules
@@ -55,9 +54,9 @@ def create(
         renewers=[CreatableRenewers(principal_type="User", principal_name=name) for name in renewers],
         max_lifetime_ms=lifetime_ms,
     )
-    decided = create_delegation_token(image, request, requester, options, now_ms, uuid)
+    decided = given.decide(create_delegation_token, image, request, requester, options, now_ms, uuid)
     given.apply(image, decided.records)
-    return decided.response
+    return decided.answer
 
 
 def renew(
@@ -65,9 +64,9 @@ def renew(
     options: TokenRules = OPTIONS,
 ) -> RenewDelegationTokenResponse:  # fmt: skip
     request = RenewDelegationTokenRequest(hmac=key, renew_period_ms=period_ms)
-    decided = renew_delegation_token(image, request, requester, options, now_ms)
+    decided = given.decide(renew_delegation_token, image, request, requester, options, now_ms)
     given.apply(image, decided.records)
-    return decided.response
+    return decided.answer
 
 
 def expire(
@@ -75,9 +74,9 @@ def expire(
     options: TokenRules = OPTIONS,
 ) -> ExpireDelegationTokenResponse:  # fmt: skip
     request = ExpireDelegationTokenRequest(hmac=key, expiry_time_period_ms=period_ms)
-    decided = expire_delegation_token(image, request, requester, options, now_ms)
+    decided = given.decide(expire_delegation_token, image, request, requester, options, now_ms)
     given.apply(image, decided.records)
-    return decided.response
+    return decided.answer
 
 
 def the_token(image: Image) -> DelegationTokenRecord:
@@ -203,22 +202,22 @@ def test_the_controller_removes_tokens_that_have_expired() -> None:
     image = given.image()
     now_ms = NOW
     options = ClusterOptions(tokens=OPTIONS, auto_leader_rebalance_enable=False)
-    duties = Duties(options, given.RULES, BrokerSessions(9_000, options.own_broker_id), lambda: now_ms)
+    duties = Duties(options, given.RULES, given.sessions(image), lambda: now_ms)
     duties.begin(0)
     create(image)
     living = create(image, now_ms=NOW + 1_000).token_id
     duty = duties.due(image, 500)
     assert duty is not None
     assert duty.name == "remove expired delegation tokens"
-    assert not duty.decide(image, 500).records
+    assert not duty.decide(image, 500)[0].records
     now_ms = NOW + 4_001
-    given.apply(image, duty.decide(image, 1_000).records)
+    given.apply(image, duty.decide(image, 1_000)[0].records)
     assert the_token(image).token_id == living
 
 
 def test_a_controller_without_a_secret_removes_none() -> None:
     options = ClusterOptions(auto_leader_rebalance_enable=False, unclean_leader_election_interval_ms=0)
-    duties = Duties(options, given.RULES, BrokerSessions(9_000, options.own_broker_id), lambda: NOW)
+    duties = Duties(options, given.RULES, given.sessions(given.image()), lambda: NOW)
     duties.begin(0)
     assert duties.next_ms(given.image()) is None
 

@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.controller import Asker
 from coordinator.cluster.decisions import DecisionState, decide
 from coordinator.cluster.image import Image
@@ -14,6 +13,7 @@ from coordinator.cluster.security.mutation_quota import Charges, MutationQuota, 
 from coordinator.cluster.topics.create import create_topics
 from coordinator.cluster.topics.create_partitions import create_partitions
 from coordinator.cluster.topics.delete import delete_topics
+from coordinator.engine.result import Ticket
 from coordinator.rate import MAX_WAIT_MS
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -43,7 +43,7 @@ def charge(of: MutationQuota, partitions: int) -> None:
     try:
         charges.charge(partitions)
     finally:
-        charges.carry_out(None, 0)
+        charges.take()
 
 
 class Charged:
@@ -112,7 +112,7 @@ def test_no_rate_is_too_small_or_too_large(rate: float) -> None:
 
 def decision_state(image: Image) -> DecisionState:
     ids = given.ids(*(bytes([letter]) * 16 for letter in b"abcdef"))
-    return DecisionState(image, BrokerSessions(9_000, 1), OPTIONS, RULES, ids, NOW_MS, NOW_MS)
+    return DecisionState(image, given.sessions(image), OPTIONS, RULES, ids, NOW_MS, NOW_MS)
 
 
 def test_a_decision_takes_nothing_from_the_bucket_until_it_is_carried_out() -> None:
@@ -120,13 +120,14 @@ def test_a_decision_takes_nothing_from_the_bucket_until_it_is_carried_out() -> N
     asker = Asker(quota=quota(one))
     request = CreateTopicsRequest(topics=[given.creatable(name, 20, 1) for name in ("a", "b", "c")], timeout_ms=1000)
     image = given.image()
-    first, second = (decide(decision_state(image), request, asker) for _ in range(2))
+    first, second = (decide(decision_state(image), request, Ticket(), asker) for _ in range(2))
     assert one.tokens(RATE, NOW_MS) == 22
     for decided in (first, second):
-        assert isinstance(decided.response, CreateTopicsResponse)
-        assert [topic.error_code for topic in decided.response.topics] == [0, 0, EXCEEDED]
+        (reply,) = decided.replies
+        assert isinstance(reply.answer, CreateTopicsResponse)
+        assert [topic.error_code for topic in reply.answer.topics] == [0, 0, EXCEEDED]
     (effect,) = first.effects
-    effect.carry_out(BrokerSessions(9_000, 1), 0)
+    effect()
     assert one.tokens(RATE, NOW_MS) == -18
     assert asker.quota is not None
     assert asker.quota.throttle_ms(NOW_MS) == 9_000
@@ -137,8 +138,8 @@ def test_topics_are_created_as_far_as_the_quota_goes() -> None:
     topics = [given.creatable(name, 3, 1) for name in ("a", "b", "c")]
     request = CreateTopicsRequest(topics=[*topics, given.creatable("a b", 3, 1)], timeout_ms=1000)
     ids = given.ids(b"a" * 16, b"b" * 16, b"c" * 16, b"d" * 16)
-    decided = create_topics(given.image(), request, OPTIONS, RULES, ids, charge=charged)
-    codes = [result.error_code for result in decided.response.topics]
+    decided = given.decide(create_topics, given.image(), request, OPTIONS, RULES, ids, charge=charged)
+    codes = [result.error_code for result in decided.answer.topics]
     assert codes == [0, 0, EXCEEDED, ErrorCode.INVALID_TOPIC_EXCEPTION]
     assert charged.partitions == [3, 3]
     assert [record.name for record in decided.records if isinstance(record, TopicRecord)] == ["a", "b"]
@@ -147,7 +148,7 @@ def test_topics_are_created_as_far_as_the_quota_goes() -> None:
 def test_a_validation_is_charged_as_a_creation() -> None:
     charged = Charged(3)
     request = CreateTopicsRequest(topics=[given.creatable("a", 3, 1)], timeout_ms=1000, validate_only=True)
-    create_topics(given.image(), request, OPTIONS, RULES, given.ids(b"a" * 16), charge=charged)
+    given.decide(create_topics, given.image(), request, OPTIONS, RULES, given.ids(b"a" * 16), charge=charged)
     assert charged.partitions == [3]
 
 
@@ -156,23 +157,26 @@ def test_only_additional_partitions_are_charged() -> None:
     image = given.image(*given.topic("orders"))
     topic = CreatePartitionsTopic(name="orders", count=5, assignments=None)
     absent = CreatePartitionsTopic(name="absent", count=4, assignments=None)
-    create_partitions(
-        image, CreatePartitionsRequest(topics=[absent, topic], timeout_ms=1000, validate_only=False), charged
+    given.decide(
+        create_partitions,
+        image,
+        CreatePartitionsRequest(topics=[absent, topic], timeout_ms=1000, validate_only=False),
+        charged,
     )
     assert charged.partitions == [4]
-    again = create_partitions(
-        image, CreatePartitionsRequest(topics=[topic], timeout_ms=1000, validate_only=False), charged
+    again = given.decide(
+        create_partitions, image, CreatePartitionsRequest(topics=[topic], timeout_ms=1000, validate_only=False), charged
     )
-    assert (again.records, again.response.results[0].error_code) == ([], EXCEEDED)
+    assert (again.records, again.answer.results[0].error_code) == ([], EXCEEDED)
 
 
 def test_a_topic_that_the_quota_has_no_room_for_is_not_deleted() -> None:
     charged = Charged(0)
     image = given.image(*given.topic("orders"))
     request = DeleteTopicsRequest(topic_names=["absent", "orders"], timeout_ms=1000)
-    decided = delete_topics(image, request, OPTIONS, 5, charge=charged)
+    decided = given.decide(delete_topics, image, request, OPTIONS, 5, charge=charged)
     assert decided.records == [RemoveTopicRecord(topic_id=TOPIC_ID)]
     assert charged.partitions == [1]
-    refused = delete_topics(image, request, OPTIONS, 5, charge=charged)
+    refused = given.decide(delete_topics, image, request, OPTIONS, 5, charge=charged)
     assert refused.records == []
-    assert [one.error_code for one in refused.response.responses] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, EXCEEDED]
+    assert [one.error_code for one in refused.answer.responses] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, EXCEEDED]

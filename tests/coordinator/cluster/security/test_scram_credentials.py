@@ -44,9 +44,9 @@ def alter(image: Image, *alterations: ScramCredentialDeletion | ScramCredentialU
         deletions=[one for one in alterations if isinstance(one, ScramCredentialDeletion)],
         upsertions=[one for one in alterations if isinstance(one, ScramCredentialUpsertion)],
     )
-    decided = alter_user_scram_credentials(image, request)
+    decided = given.decide(alter_user_scram_credentials, image, request)
     given.apply(image, decided.records)
-    return {result.user: result.error_code for result in decided.response.results}
+    return {result.user: result.error_code for result in decided.answer.results}
 
 
 def described(image: Image, *users: str) -> dict[str, tuple[int, list[int]]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.topics.create import create_topics
@@ -26,15 +25,15 @@ def create(
     options: ClusterOptions = OPTIONS,
     validate_only: bool = False,
     rules: ConfigRules = RULES,
-) -> Decided[CreateTopicsResponse]:
+) -> given.Decision[CreateTopicsResponse]:
     request = CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
-    return create_topics(image or given.image(), request, options, rules, given.ids(A, B))
+    return given.decide(create_topics, image or given.image(), request, options, rules, given.ids(A, B))
 
 
 def refusal(*topics: CreatableTopic, image: Image | None = None) -> tuple[int, str | None]:
     decided = create(*topics, image=image)
     assert not decided.records
-    (result,) = decided.response.topics
+    (result,) = decided.answer.topics
     return result.error_code, result.error_message
 
 
@@ -49,7 +48,7 @@ def test_a_topic_is_its_record_then_its_configs_then_its_partitions() -> None:
 
 
 def test_the_result_tells_id_counts_and_effective_configs() -> None:
-    (result,) = create(creatable("orders", 2, 1, {"retention.ms": "1000"})).response.topics
+    (result,) = create(creatable("orders", 2, 1, {"retention.ms": "1000"})).answer.topics
     assert (result.topic_id, result.error_code, result.num_partitions, result.replication_factor) == (A, 0, 2, 1)
     configs = {config.name: (config.value, config.config_source) for config in result.configs or ()}
     assert configs["retention.ms"] == ("1000", ConfigSource.TOPIC)
@@ -62,7 +61,7 @@ def test_the_result_has_an_internal_config_only_if_the_topic_sets_it() -> None:
     topics = creatable("small", configs={"internal.segment.bytes": "1000"}), creatable("usual")
     values = [
         [config.value for config in result.configs or () if config.name == "internal.segment.bytes"]
-        for result in create(*topics).response.topics
+        for result in create(*topics).answer.topics
     ]
     assert values == [["1000"], []]
 
@@ -71,7 +70,7 @@ def test_effective_configs_fall_back_to_the_brokers_in_their_units() -> None:
     image = given.image(given.broker_config("", "log.segment.bytes", "2000000"))
     image.apply(given.broker_config(str(NODE), "log.flush.interval.ms", "7"))
     rules = ConfigRules(NODE, {"log.retention.hours": "2", "log.segment.bytes": "9999999"})
-    (result,) = create(creatable("orders"), image=image, rules=rules).response.topics
+    (result,) = create(creatable("orders"), image=image, rules=rules).answer.topics
     configs = {config.name: (config.value, config.config_source) for config in result.configs or ()}
     assert configs["retention.ms"] == ("7200000", ConfigSource.STATIC_BROKER)
     assert configs["segment.bytes"] == ("2000000", ConfigSource.DEFAULT_BROKER)
@@ -80,8 +79,8 @@ def test_effective_configs_fall_back_to_the_brokers_in_their_units() -> None:
 
 def test_configs_are_not_told_to_who_may_not_describe_them() -> None:
     request = CreateTopicsRequest(topics=[creatable("orders", 3, 1)])
-    decided = create_topics(given.image(), request, OPTIONS, RULES, given.ids(A), describable=())
-    (result,) = decided.response.topics
+    decided = given.decide(create_topics, given.image(), request, OPTIONS, RULES, given.ids(A), describable=())
+    (result,) = decided.answer.topics
     assert result.topic_config_error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert (result.configs, result.num_partitions, result.replication_factor) == ([], -1, -1)
     assert len(decided.records) == 4
@@ -94,14 +93,14 @@ def test_counts_left_open_are_the_brokers_defaults() -> None:
 
 def test_a_validation_leaves_no_records() -> None:
     decided = create(creatable("orders", 2, 1), validate_only=True)
-    assert decided.records == ()
-    assert decided.response.topics[0].num_partitions == 2
+    assert not decided.records
+    assert decided.answer.topics[0].num_partitions == 2
 
 
 def test_one_bad_topic_does_not_keep_the_others() -> None:
     decided = create(creatable("bad name"), creatable("good"))
     assert decided.records == given.topic("good", 1, A)
-    assert [one.error_code for one in decided.response.topics] == [ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.NONE]
+    assert [one.error_code for one in decided.answer.topics] == [ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.NONE]
 
 
 def test_a_topic_that_is_named_twice_is_created_not_once() -> None:
@@ -167,7 +166,7 @@ def test_more_replicas_than_brokers_cannot_be() -> None:
 def test_the_development_profile_lowers_the_replication_factor_to_the_brokers_there_are() -> None:
     decided = create(creatable("orders", 1, 3), options=OPTIONS._replace(clamp_replication_factor=True))
     assert decided.records == given.topic("orders", 1, A)
-    assert decided.response.topics[0].replication_factor == 1
+    assert decided.answer.topics[0].replication_factor == 1
 
 
 def test_nothing_is_placed_on_a_fenced_broker_alone() -> None:
@@ -232,7 +231,7 @@ def test_a_request_for_too_much_is_refused_whole(
 ) -> None:
     decided = create(*topics, validate_only=validate_only)
     assert not decided.records
-    answers = [(result.name, (result.error_code, result.error_message)) for result in decided.response.topics]
+    answers = [(result.name, (result.error_code, result.error_message)) for result in decided.answer.topics]
     assert answers == [(topic.name, error) for topic in topics]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.topics.create_partitions import create_partitions
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
@@ -19,11 +18,11 @@ from tests.coordinator.cluster.given import NODE, partition
 
 def grow(
     *topics: CreatePartitionsTopic, validate_only: bool = False
-) -> tuple[Decided[CreatePartitionsResponse], list[tuple[int, str | None]]]:
+) -> tuple[given.Decision[CreatePartitionsResponse], list[tuple[int, str | None]]]:
     image = given.image(*given.topic("orders", 2), *given.topic("payments", 2, b"another topic's-"))
     request = CreatePartitionsRequest(topics=list(topics), timeout_ms=1000, validate_only=validate_only)
-    decided = create_partitions(image, request)
-    return decided, [(result.error_code, result.error_message) for result in decided.response.results]
+    decided = given.decide(create_partitions, image, request)
+    return decided, [(result.error_code, result.error_message) for result in decided.answer.results]
 
 
 def orders(count: int, *assignments: list[int], name: str = "orders") -> CreatePartitionsTopic:
@@ -44,7 +43,7 @@ def test_new_partitions_may_be_assigned_by_hand() -> None:
 
 def test_a_validation_leaves_no_records() -> None:
     decided, results = grow(orders(4), validate_only=True)
-    assert (decided.records, results) == ((), [(ErrorCode.NONE, None)])
+    assert (decided.records, results) == ([], [(ErrorCode.NONE, None)])
 
 
 @pytest.mark.parametrize(("topic", "code", "message"), [
@@ -66,7 +65,7 @@ def test_what_does_not_grow_is_told_why(topic: CreatePartitionsTopic, code: Erro
 def test_an_assignment_has_the_replication_factor_of_the_topic() -> None:
     image = given.image(*given.topic("orders", 1, replicas=(NODE, 2)))
     request = CreatePartitionsRequest(topics=[orders(2, [NODE])], timeout_ms=1000, validate_only=False)
-    (result,) = create_partitions(image, request).response.results
+    (result,) = given.decide(create_partitions, image, request).answer.results
     assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert "not consistent with previous partitions, which have 2 replica(s)" in (result.error_message or "")
 
@@ -105,7 +104,7 @@ def test_a_topic_for_which_there_is_no_room_left_in_the_request_does_not_grow() 
 def test_a_coordinators_topic_keeps_its_number_of_partitions(name: str, count: int) -> None:
     image = given.image(*given.topic(name, 2))
     request = CreatePartitionsRequest(topics=[orders(count, name=name)], timeout_ms=1000, validate_only=False)
-    decided = create_partitions(image, request)
-    (result,) = decided.response.results
+    decided = given.decide(create_partitions, image, request)
+    (result,) = decided.answer.results
     assert (decided.records, result.error_code) == ([], ErrorCode.INVALID_PARTITIONS)
     assert f"{name} can't get more partitions" in str(result.error_message)

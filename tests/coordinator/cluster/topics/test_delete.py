@@ -6,7 +6,6 @@ from collections.abc import Container
 
 import pytest
 
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.topics.delete import delete_topics
 from coordinator.cluster.topics.names import EVERYTHING
@@ -35,14 +34,20 @@ def orders() -> Image:
 
 def delete(
     *states: DeleteTopicState, deletable: Container[str] = EVERYTHING, describable: Container[str] = EVERYTHING
-) -> Decided[DeleteTopicsResponse]:
-    return delete_topics(
-        orders(), DeleteTopicsRequest(topics=list(states), timeout_ms=1000), OPTIONS, 6, deletable, describable
+) -> given.Decision[DeleteTopicsResponse]:
+    return given.decide(
+        delete_topics,
+        orders(),
+        DeleteTopicsRequest(topics=list(states), timeout_ms=1000),
+        OPTIONS,
+        6,
+        deletable,
+        describable,
     )
 
 
-def results(decided: Decided[DeleteTopicsResponse]) -> Results:
-    return [(one.name, one.topic_id, one.error_code) for one in decided.response.responses]
+def results(decided: given.Decision[DeleteTopicsResponse]) -> Results:
+    return [(one.name, one.topic_id, one.error_code) for one in decided.answer.responses]
 
 
 def test_a_topic_goes_by_its_name() -> None:
@@ -58,7 +63,9 @@ def test_a_topic_goes_by_its_id_and_its_name_is_told() -> None:
 
 
 def test_names_of_older_versions_are_names() -> None:
-    decided = delete_topics(orders(), DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000), OPTIONS, 1)
+    decided = given.decide(
+        delete_topics, orders(), DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000), OPTIONS, 1
+    )
     assert results(decided) == [("orders", TOPIC_ID, ErrorCode.NONE)]
 
 
@@ -95,7 +102,11 @@ def test_who_may_not_describe_a_topic_learns_neither_its_name_nor_whether_it_is_
 ])  # fmt: skip
 def test_deletion_can_be_turned_off(version: int, code: ErrorCode) -> None:
     with pytest.raises(KafkaError) as caught:
-        delete_topics(
-            orders(), DeleteTopicsRequest(timeout_ms=1000), OPTIONS._replace(delete_topic_enable=False), version
+        given.decide(
+            delete_topics,
+            orders(),
+            DeleteTopicsRequest(timeout_ms=1000),
+            OPTIONS._replace(delete_topic_enable=False),
+            version,
         )
     assert caught.value.code is code

@@ -1,17 +1,8 @@
-"""The controller's decision on a request; `coordinator.cluster.machine` makes it a `Result` of the engine."""
+"""Errors with which the controller rejects requests."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
-
-from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from coordinator.cluster.brokers.sessions import BrokerSessions
-
-A = TypeVar("A", covariant=True)
 
 MAX_RECORDS = 10_000
 """Maximum number of records of one request. They are appended as one batch, all or none (Kafka's
@@ -38,19 +29,3 @@ def error_message(error: KafkaError) -> str | None:
     own text.
     """
     return None if error.message == error.code.message else error.message
-
-
-class SessionEffect(Protocol):
-    """A change of the controller's soft state, which no record has: of sessions, or of a quota's bucket."""
-
-    def carry_out(self, sessions: BrokerSessions, offset: int) -> None:
-        """Changes the sessions, after the records were appended; `offset` is the offset of the last."""
-        ...
-
-
-class Decided(NamedTuple, Generic[A]):
-    """The records to append, the response after their commit, and the effects after the append."""
-
-    records: Sequence[MetadataRecord]
-    response: A
-    effects: Sequence[SessionEffect] = ()

@@ -1,0 +1,198 @@
+"""Tests the first mistakes of a newcomer on one broker: each gets an answer that helps, and soon."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from odradek.testing import Broker
+from odradek.testing.fixtures import broker_fixture
+from tests.interop.commanding import Feed, call
+
+pytestmark = [pytest.mark.odradek_only, pytest.mark.commands]
+
+SILENT_S = 8.0
+"""Time within which a command reports a silent port, on a busy machine."""
+
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+plain = broker_fixture("module", AUTHORIZER)
+secured = broker_fixture("module", {"delegation.token.secret.key": "key"}, users={"ana": "secret"})
+encrypted = broker_fixture("module", users={"ana": "secret"}, tls=True)
+
+
+def test_a_listener_with_sasl_names_the_protocol_that_it_needs(
+    secured: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = call(capsys, secured.bootstrap, ("topic", "list"))
+    assert outcome.status == 3
+    assert "set security.protocol to SASL_PLAINTEXT" in outcome.err
+
+
+def test_a_listener_with_sasl_and_tls_names_the_protocol_that_it_needs(
+    encrypted: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trust = ("-X", "security.protocol=SSL", "-X", f"ssl.ca.location={encrypted.certificate}")
+    outcome = call(capsys, encrypted.bootstrap, ("topic", "list", *trust))
+    assert outcome.status == 3
+    assert "or to SASL_SSL if it uses TLS" in outcome.err
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port whose program waits for a line, as an HTTP server does."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize("words", [("topic", "list"), ("group", "describe", "g")])
+def test_a_port_that_is_not_kafkas_says_so_soon(
+    silent_port: int, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    started_s = time.monotonic()
+    outcome = call(capsys, f"127.0.0.1:{silent_port}", words)
+    assert time.monotonic() - started_s < SILENT_S
+    assert outcome.status == 3
+    assert "it isn't a Kafka broker's" in outcome.err
+
+
+def test_a_port_that_answers_in_another_protocol_says_so_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            connection, _ = server.accept()
+            connection.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
+            connection.recv(1)
+            connection.close()
+
+        threading.Thread(target=greet, daemon=True).start()
+        outcome = call(capsys, f"127.0.0.1:{server.getsockname()[1]}", ("topic", "list"))
+    assert outcome.status in (1, 3)
+    assert "Kafka" in outcome.err
+
+
+def test_a_topic_with_fewer_replicas_than_requested_says_so(plain: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = call(capsys, plain.bootstrap, ("topic", "create", "lowered", "-r", "3")).rows
+    assert row["replicas"] == 1
+    assert row["result"] == "created, with fewer than 3 replicas: the cluster has too few brokers"
+    (row,) = call(capsys, plain.bootstrap, ("topic", "create", "usual", "-r", "1")).rows
+    assert row["result"] == "created"
+
+
+def test_a_misspelt_key_of_json_is_refused_with_its_line(
+    plain: Broker, capsys: pytest.CaptureFixture[str], feed: Feed
+) -> None:
+    assert call(capsys, plain.bootstrap, ("topic", "create", "typed", "-p", "1")).status == 0
+    feed(b'{"key":"a","payload":"1"}\n\n{"key":"b","payloadd":"2"}\n')
+    outcome = call(capsys, plain.bootstrap, ("produce", "typed", "-J"))
+    assert outcome.status == 2
+    assert "line 3: unknown key 'payloadd'; did you mean payload?" in outcome.err
+    assert plain.records("typed") == []
+
+
+def test_roles_add_the_entries_of_a_producer_and_of_a_consumer(
+    plain: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    producer = ("acl", "add", "--allow", "User:shop", "--producer", "--topic", "orders", "--transactional-id", "t")
+    consumer = ("acl", "add", "--allow", "User:bill", "--consumer", "--topic", "orders", "--group", "g")
+    for words in (producer, consumer):
+        assert call(capsys, plain.bootstrap, words).status == 0
+    rows = call(capsys, plain.bootstrap, ("acl", "list")).rows
+    assert sorted((row["principal"], row["resource"], row["name"], row["operation"]) for row in rows) == [
+        ("User:bill", "group", "g", "read"),
+        ("User:bill", "topic", "orders", "describe"),
+        ("User:bill", "topic", "orders", "read"),
+        ("User:shop", "topic", "orders", "create"),
+        ("User:shop", "topic", "orders", "describe"),
+        ("User:shop", "topic", "orders", "write"),
+        ("User:shop", "transactional-id", "t", "describe"),
+        ("User:shop", "transactional-id", "t", "write"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--producer", "--group", "g"), "--producer needs --topic"),
+        (("--consumer", "--topic", "t"), "--consumer needs --group"),
+        (("--consumer", "--topic", "t", "--group", "g", "--cluster"), "--consumer has no operation on --cluster"),
+        (("--operation", "read", "--topic", "t", "--group", "g"), "name one resource"),
+        (("--operation", "read", "--producer", "--topic", "t"), "not allowed with"),
+    ],
+)
+def test_a_role_without_its_resources_is_refused(
+    plain: Broker, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], reason: str
+) -> None:
+    outcome = call(capsys, plain.bootstrap, ("acl", "add", "--allow", "User:x", *words))
+    assert outcome.status == 2
+    assert reason in outcome.err
+
+
+def test_globs_and_patterns_choose_topics(plain: Broker, capsys: pytest.CaptureFixture[str], feed: Feed) -> None:
+    for topic in ("glob-a", "glob-b", "blog"):
+        plain.create_topic(topic, partitions=1)
+        feed(f"of {topic}\n".encode())
+        assert call(capsys, plain.bootstrap, ("produce", topic)).status == 0
+
+    def topics(*words: str, status: int = 0) -> list[object]:
+        outcome = call(capsys, plain.bootstrap, words)
+        assert outcome.status == status, outcome
+        return [row["topic"] for row in outcome.rows]
+
+    assert topics("topic", "list", "glob-*") == ["glob-a", "glob-b"]
+    assert topics("topic", "describe", "--pattern", "blog|glob-[b-z]") == ["blog", "glob-b"]
+    assert topics("topic", "describe", "blog", "*-a") == ["blog", "glob-a"]
+    assert sorted(map(str, topics("consume", "glob-?", "-e", "-o", "json"))) == ["glob-a", "glob-b"]
+    assert topics("topic", "describe", "x*", status=1) == []
+    assert topics("topic", "describe", "--pattern", "(", status=2) == []
+    assert topics("topic", "describe", status=2) == []
+    assert topics("topic", "delete", "glob-*", "--yes") == ["glob-a", "glob-b"]
+    assert topics("topic", "list", "--pattern", ".*log.*") == ["blog"]
+
+
+def test_features_are_listed_and_changed(plain: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {row["feature"]: row for row in call(capsys, plain.bootstrap, ("feature", "list")).rows}
+    level = rows["transaction.version"]["level"]
+    assert level == rows["transaction.version"]["max"] == 2
+    lower = ("feature", "downgrade", "transaction.version=1")
+    assert call(capsys, plain.bootstrap, (*lower, "--dry-run")).rows[0]["result"] == "would be changed"
+    assert call(capsys, plain.bootstrap, lower).rows[0]["result"] == "changed"
+    assert call(capsys, plain.bootstrap, ("feature", "upgrade", "transaction.version=2")).status == 0
+    refused = call(capsys, plain.bootstrap, ("feature", "upgrade", "transaction.version=99"))
+    assert refused.status == 1
+    assert "error" in refused.rows[0]
+    assert call(capsys, plain.bootstrap, ("feature", "upgrade", "transaction.version=x")).status == 2
+
+
+def test_delegation_tokens_are_created_renewed_and_expired(
+    secured: Broker, capsys: pytest.CaptureFixture[str], feed: Feed
+) -> None:
+    config = secured.client_config("ana")
+    login = [
+        word for name, value in config.items() if name != "bootstrap.servers" for word in ("-X", f"{name}={value}")
+    ]
+
+    def token(*words: str, status: int = 0) -> list[dict[str, object]]:
+        outcome = call(capsys, secured.bootstrap, ("token", *words, *login))
+        assert outcome.status == status, outcome
+        return outcome.rows
+
+    (created,) = token("create", "--lifetime", "1d", "--renewer", "User:bob")
+    assert created["owner"] == "User:ana"
+    (listed,) = token("list")
+    assert (listed["token"], listed["renewers"]) == (created["token"], ["User:bob"])
+    assert created["hmac"] not in listed.values()
+    feed(f"{created['hmac']}\n".encode())
+    (renewed,) = token("renew", "--for", "1h")
+    assert str(renewed["expires"]) < str(created["expires"])
+    token("expire", "--yes")
+    assert token("list", "--owner", "User:ana") == []
+    token("renew", status=1)
+    feed(b"?\n")
+    token("renew", status=2)
