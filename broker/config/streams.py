@@ -27,11 +27,7 @@ class StreamsOptions(Config):
         BOOLEAN, True, "Has no effect: the assignor runs in the coordinator.", internal=True
     )
     group_streams_assignors = option(
-        LIST,
-        STREAMS_ASSIGNORS,
-        "Assignors of tasks; the first is the default.",
-        one_of=STREAMS_ASSIGNORS,
-        may_be_empty=False,
+        LIST, STREAMS_ASSIGNORS, "Assignors of tasks, of which only sticky is known.", may_be_empty=False
     )
     group_streams_heartbeat_interval_ms = option(INT, 5_000, "Interval between two heartbeats of a member.", at_least=1)
     group_streams_initial_rebalance_delay_ms = option(
@@ -70,7 +66,7 @@ class StreamsOptions(Config):
         INT, 2, "Has no effect: as in Kafka 4.4, no assignor assigns warm-up tasks.", at_least=0, internal=True
     )
     group_streams_rack_aware_assignment_tags = option(
-        LIST, (), "Keys of the client tags that every member of a streams group must have."
+        LIST, (), "Keys of the client tags that every member of a streams group must have.", importance="low"
     )
     group_streams_session_timeout_ms = option(
         INT, 45_000, "A member is removed after this time without a heartbeat.", at_least=1

@@ -1,5 +1,7 @@
-"""StreamsGroupTopologyDescriptionUpdate (93): rejected, as by Apache Kafka without a plugin that stores topology
-descriptions (KIP-1331). No heartbeat asks a member to send it."""
+"""StreamsGroupTopologyDescriptionUpdate (93): rejected, because no plugin stores topology descriptions (KIP-1331).
+
+Apache Kafka without such a plugin rejects it with the same error. No heartbeat asks a member to send it.
+"""
 
 from __future__ import annotations
 

@@ -73,6 +73,16 @@ STREAMS_ASSIGNORS: Final = ("sticky",)
 """The assignors of streams groups, by name."""
 
 
+def _streams_assignor(name: str, value: object) -> str | None:
+    if value in STREAMS_ASSIGNORS:
+        return None
+    registered = ", ".join(STREAMS_ASSIGNORS)
+    return f"{name} '{value}' is not a registered task assignor. Registered assignors are: [{registered}]."
+
+
+STREAMS_ASSIGNOR: Final = Check("", _streams_assignor)
+
+
 class GroupConfig(Config):
     """The options in force for one group: its own, or the broker's."""
 
@@ -218,7 +228,10 @@ class GroupConfig(Config):
         synonyms=("group.streams.assignment.interval.ms",),
     )
     streams_assignor_name = option(
-        STRING, None, "Assignor of the streams group's tasks; unset for the first of group.streams.assignors."
+        STRING,
+        None,
+        "Assignor of the streams group's tasks; unset for the first of group.streams.assignors.",
+        check=STREAMS_ASSIGNOR,
     )
     streams_assignor_offload_enable = option(
         BOOLEAN,
@@ -260,6 +273,7 @@ class GroupConfig(Config):
         LIST,
         (),
         "Keys of the client tags that every member of the streams group must have.",
+        importance="low",
         synonyms=("group.streams.rack.aware.assignment.tags",),
     )
     streams_session_timeout_ms = option(

@@ -178,7 +178,9 @@ def test_the_tools_show_and_delete_the_group(application: Application, capsys: p
     assert (row["type"], row["state"], row["protocol"]) == ("streams", "Stable", "streams")
     (shown,) = call(capsys, broker.bootstrap, ("group", "describe", APPLICATION)).rows
     assert (shown["type"], shown["members"], shown["lag"]) == ("streams", 1, 0)
-    assert {(place["topic"], place["partition"]) for place in shown["partitions"]} == {
+    partitions = shown["partitions"]
+    assert isinstance(partitions, list)
+    assert {(place["topic"], place["partition"]) for place in partitions} == {
         (topic, partition) for topic in ("in", f"{APPLICATION}-by-value-repartition") for partition in (0, 1)
     }
     application.close("one")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from coordinator.engine.result import Reply, Result, Ticket
+from coordinator.group.config import STREAMS_ASSIGNORS
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 from coordinator.group.streams.group import StreamsGroup
@@ -57,9 +58,7 @@ def undescribed(group_id: str, error: KafkaError) -> messages.DescribedGroup:
 
 def assignor_of(state: GroupState, group_id: str) -> str:
     """Returns the name of the assignor of the group's next target assignment."""
-    enabled = state.settings.group_streams_assignors
-    name = state.environment.group_config(group_id).streams_assignor_name
-    return name if name in enabled else enabled[0]
+    return state.environment.group_config(group_id).streams_assignor_name or STREAMS_ASSIGNORS[0]
 
 
 def _topology(group: StreamsGroup) -> messages.Topology | None:

@@ -229,7 +229,7 @@ def test_missing_client_tags_are_a_status_since_version_1() -> None:
 def test_endpoints_are_told_when_they_or_their_tasks_have_changed() -> None:
     groups = StreamsGroups()
     heard = groups.settled("m1", user_endpoint=Endpoint(host="here", port=80))
-    (entry,) = heard.response.partitions_by_user_endpoint or ()
+    (entry,) = heard.response.partitions_by_user_endpoint or []
     assert (entry.user_endpoint.host, entry.user_endpoint.port) == ("here", 80)
     assert [(topic.topic, topic.partitions) for topic in entry.active_partitions] == [("topic", [0, 1])]
     assert heard.response.endpoint_information_epoch == 1

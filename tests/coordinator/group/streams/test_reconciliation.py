@@ -47,10 +47,13 @@ def tasks(*partitions: int) -> Tasks:
     return Tasks({"0": partitions})
 
 
-def owned(
-    active: Iterable[int] = (), standby: Iterable[int] = (), warmup: Iterable[int] = (), at: int = EPOCH
-) -> OwnedTasks:
-    return OwnedTasks({Task("0", index): at for index in active}, tasks(*standby), tasks(*warmup))
+def owned(active: Iterable[int] = (), standby: Iterable[int] = (), warmup: Iterable[int] = ()) -> OwnedTasks:
+    return OwnedTasks({Task("0", index): EPOCH for index in active}, tasks(*standby), tasks(*warmup))
+
+
+def given(active: Iterable[int] = (), standby: Iterable[int] = (), warmup: Iterable[int] = ()) -> OwnedTasks:
+    """Returns tasks that the member gets with the target."""
+    return owned(active, standby, warmup).at_epoch(TARGET_EPOCH)
 
 
 def assignment(active: Iterable[int] = (), standby: Iterable[int] = (), warmup: Iterable[int] = ()) -> TaskAssignment:
@@ -82,7 +85,7 @@ def test_a_member_keeps_its_tasks_in_a_new_epoch(role: str) -> None:
 
 def test_free_tasks_are_added_at_once_with_the_epoch_of_the_target() -> None:
     after = step(stable(owned((1,))), assignment((1, 2)))
-    assert after == Standing(STABLE, TARGET_EPOCH, both(owned((1,)), owned((2,), at=TARGET_EPOCH)), NOTHING_OWNED)
+    assert after == Standing(STABLE, TARGET_EPOCH, both(owned((1,)), given((2,))), NOTHING_OWNED)
 
 
 @pytest.mark.parametrize("role", ["active", "standby", "warmup"])
@@ -94,7 +97,7 @@ def test_tasks_are_given_up_before_the_epoch_changes(role: str) -> None:
     assert step(after, target) is after
     assert step(after, target, claimed=assignment(**{role: (1, 2)})) is after
     assert step(after, target, claimed=assignment(**{role: (2,)})) == Standing(
-        STABLE, TARGET_EPOCH, both(owned(**{role: (2,)}), owned(**{role: (3,)}, at=TARGET_EPOCH)), NOTHING_OWNED
+        STABLE, TARGET_EPOCH, both(owned(**{role: (2,)}), given(**{role: (3,)})), NOTHING_OWNED
     )
 
 
@@ -128,7 +131,7 @@ def test_a_task_waits_until_it_is_released(role: str, others: Processes) -> None
     target = assignment(**{role: (3,)})
     after = step(stable(NOTHING_OWNED), target, others=others)
     assert after == Standing(UNRELEASED, TARGET_EPOCH, NOTHING_OWNED, NOTHING_OWNED)
-    assert step(after, target) == Standing(STABLE, TARGET_EPOCH, owned(**{role: (3,)}, at=TARGET_EPOCH), NOTHING_OWNED)
+    assert step(after, target) == Standing(STABLE, TARGET_EPOCH, given(**{role: (3,)}), NOTHING_OWNED)
 
 
 @pytest.mark.parametrize(
@@ -146,18 +149,18 @@ def test_copies_of_other_processes_are_no_obstacle(role: str, others: Processes)
 
 def test_some_tasks_are_added_while_others_are_awaited() -> None:
     after = step(stable(NOTHING_OWNED), assignment((1, 2)), others=Processes(active={2: OTHER}))
-    assert after == Standing(UNRELEASED, TARGET_EPOCH, owned((1,), at=TARGET_EPOCH), NOTHING_OWNED)
+    assert after == Standing(UNRELEASED, TARGET_EPOCH, given((1,)), NOTHING_OWNED)
 
 
 def test_a_standby_task_becomes_active_in_one_step() -> None:
     after = step(stable(owned(standby=(1,))), assignment((1,)))
-    assert after == Standing(STABLE, TARGET_EPOCH, owned((1,), at=TARGET_EPOCH), NOTHING_OWNED)
+    assert after == Standing(STABLE, TARGET_EPOCH, given((1,)), NOTHING_OWNED)
 
 
 def test_a_standby_task_is_kept_until_the_active_task_is_free() -> None:
     after = step(stable(owned(standby=(1,))), assignment((1,)), others=Processes(active={1: OTHER}))
     assert after == Standing(UNRELEASED, TARGET_EPOCH, owned(standby=(1,)), NOTHING_OWNED)
-    assert step(after, assignment((1,))).assigned == owned((1,), at=TARGET_EPOCH)
+    assert step(after, assignment((1,))).assigned == given((1,))
 
 
 def test_a_promotion_waits_for_the_tasks_that_the_member_must_give_up() -> None:
