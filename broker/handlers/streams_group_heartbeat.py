@@ -16,7 +16,7 @@ from broker.dispatch.rules import denial, in_order, of_group, own, reject, whole
 from broker.request.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC, READ_GROUP, inside
 from coordinator.cluster.controller import Asker
 from coordinator.cluster.topics.names import is_internal, is_valid
-from coordinator.group.streams.heartbeat import HeartbeatResult, heartbeat
+from coordinator.group.streams.heartbeat import StreamsHeartbeatResult, heartbeat
 from coordinator.group.streams.status import StatusCode
 from coordinator.group.streams.topology import invalid
 from protocol.errors import ErrorCode, KafkaError
@@ -51,7 +51,7 @@ def check_enabled(broker: Broker) -> None:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
 
-async def create_topics(call: Call[StreamsGroupHeartbeatRequest], result: HeartbeatResult) -> None:
+async def create_topics(call: Call[StreamsGroupHeartbeatRequest], result: StreamsHeartbeatResult) -> None:
     """Creates the missing topics in the background, if the client may; the status has the errors so far."""
     missing, topics = result.missing, call.broker.groups.streams_topics
     if not call.may(CREATE_CLUSTER, quiet=True):

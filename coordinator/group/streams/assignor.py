@@ -15,27 +15,29 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple
 
 from coordinator.group.streams.configured import ConfiguredSubtopology
-from coordinator.group.streams.tasks import NOTHING, Task, TaskAssignment, Tasks
+from coordinator.group.streams.tasks import NOTHING, TaskAssignment, TaskId, Tasks
 
 
-class MemberSpec(NamedTuple):
+class StreamsMemberSpec(NamedTuple):
     """A member as the assignor sees it."""
 
     process_id: str
     assigned: TaskAssignment = NOTHING
     """The tasks that the member has now."""
-    offsets: Mapping[Task, int] = {}
+    offsets: Mapping[TaskId, int] = {}
     """The offset of the state that the member has on its disk, by task: a sum over the task's changelogs."""
 
 
-class GroupSpec(NamedTuple):
+class StreamsGroupSpec(NamedTuple):
     """A group as the assignor sees it."""
 
-    members: Mapping[str, MemberSpec]
+    members: Mapping[str, StreamsMemberSpec]
     standby_replicas: int = 0
 
 
-def assign_sticky(spec: GroupSpec, subtopologies: Mapping[str, ConfiguredSubtopology]) -> dict[str, TaskAssignment]:
+def assign_sticky(
+    spec: StreamsGroupSpec, subtopologies: Mapping[str, ConfiguredSubtopology]
+) -> dict[str, TaskAssignment]:
     """Returns the tasks of every member. The order of the members has no influence."""
     if not spec.members:
         return {}
@@ -70,17 +72,17 @@ class _Process:
         """The process's place among the processes, which decides between equal loads."""
         self.counts: dict[str, int] = {}
         """The number of tasks of each member."""
-        self.tasks: set[Task] = set()
+        self.tasks: set[TaskId] = set()
         self.load = 0.0
         self._by_count: list[tuple[int, str]] = []
         """A heap of the members, which is empty if it is outdated."""
 
-    def add(self, member_id: str, task: Task) -> int:
+    def add(self, member_id: str, task: TaskId) -> int:
         """Adds a task, and returns the member's number of tasks."""
         self._by_count.clear()
         return self._add(member_id, task)
 
-    def add_to_least_loaded(self, task: Task) -> str:
+    def add_to_least_loaded(self, task: TaskId) -> str:
         """Adds a task to the member with the fewest tasks, and returns the member."""
         if not self._by_count:
             self._by_count = [(count, member_id) for member_id, count in self.counts.items()]
@@ -89,7 +91,7 @@ class _Process:
         heapreplace(self._by_count, (self._add(member_id, task), member_id))
         return member_id
 
-    def _add(self, member_id: str, task: Task) -> int:
+    def _add(self, member_id: str, task: TaskId) -> int:
         self.tasks.add(task)
         self.counts[member_id] += 1
         self.load = len(self.tasks) / len(self.counts)
@@ -110,10 +112,10 @@ class _Owner(NamedTuple):
 class _Assignment:
     """An assignment while it is made."""
 
-    def __init__(self, spec: GroupSpec, subtopologies: Mapping[str, ConfiguredSubtopology]) -> None:
+    def __init__(self, spec: StreamsGroupSpec, subtopologies: Mapping[str, ConfiguredSubtopology]) -> None:
         self._replicas = spec.standby_replicas
         self._tasks = [
-            Task(subtopology_id, partition)
+            TaskId(subtopology_id, partition)
             for subtopology_id, subtopology in sorted(subtopologies.items())
             for partition in range(subtopology.task_count)
         ]
@@ -122,16 +124,16 @@ class _Assignment:
         self._active_share = _Share(len(self._tasks), members)
         self._share = _Share(len(self._tasks) + len(self._stateful) * self._replicas, members)
         self._processes: dict[str, _Process] = {}
-        self._active_before: dict[Task, _Owner] = {}
-        self._with_state: dict[Task, list[_Owner]] = {}
+        self._active_before: dict[TaskId, _Owner] = {}
+        self._with_state: dict[TaskId, list[_Owner]] = {}
         """The members with a copy of a task's state, the best copy first."""
         self._read(spec)
-        self._active: dict[str, list[Task]] = {member_id: [] for member_id in spec.members}
-        self._standby: dict[str, list[Task]] = {member_id: [] for member_id in spec.members}
+        self._active: dict[str, list[TaskId]] = {member_id: [] for member_id in spec.members}
+        self._standby: dict[str, list[TaskId]] = {member_id: [] for member_id in spec.members}
 
-    def _read(self, spec: GroupSpec) -> None:
+    def _read(self, spec: StreamsGroupSpec) -> None:
         exists = set(self._tasks)
-        copies: dict[Task, list[tuple[bool, int, _Owner]]] = {}
+        copies: dict[TaskId, list[tuple[bool, int, _Owner]]] = {}
         for member_id, member in sorted(spec.members.items()):
             process = self._processes.get(member.process_id)
             if process is None:
@@ -163,7 +165,7 @@ class _Assignment:
         """Assigns the standby tasks for which there are enough processes."""
         if not self._replicas:
             return
-        left: list[tuple[Task, int]] = []
+        left: list[tuple[TaskId, int]] = []
         for task in sorted(self._stateful, key=_by_partition, reverse=True):
             missing = self._stand_by_with_state(task)
             if missing:
@@ -181,9 +183,9 @@ class _Assignment:
             for member_id, active in self._active.items()
         }
 
-    def _keep(self, tasks: Iterable[Task], owner_of: Callable[[Task], _Owner | None]) -> list[Task]:
+    def _keep(self, tasks: Iterable[TaskId], owner_of: Callable[[TaskId], _Owner | None]) -> list[TaskId]:
         """Assigns tasks to their owners while these have less than their share; returns the other tasks."""
-        left: list[Task] = []
+        left: list[TaskId] = []
         for task in tasks:
             owner = owner_of(task)
             if owner is None or owner.task_count >= self._active_share.size:
@@ -192,16 +194,16 @@ class _Assignment:
                 self._note_active(owner.member_id, task, owner.process.add(owner.member_id, task))
         return left
 
-    def _note_active(self, member_id: str, task: Task, count: int) -> None:
+    def _note_active(self, member_id: str, task: TaskId, count: int) -> None:
         self._active[member_id].append(task)
         self._active_share.note(count)
         self._share.note(count)
 
-    def _note_standby(self, member_id: str, task: Task, count: int) -> None:
+    def _note_standby(self, member_id: str, task: TaskId, count: int) -> None:
         self._standby[member_id].append(task)
         self._share.note(count)
 
-    def _best_copy(self, task: Task) -> _Owner | None:
+    def _best_copy(self, task: TaskId) -> _Owner | None:
         """Returns the member with the best copy of the task's state, or a member with less load; not in a process that
         has the task already."""
         best: _Owner | None = None
@@ -212,7 +214,7 @@ class _Assignment:
                 best = owner
         return best
 
-    def _stand_by_with_state(self, task: Task) -> int:
+    def _stand_by_with_state(self, task: TaskId) -> int:
         """Assigns standby tasks to members that have the task's state, and returns the number of missing replicas."""
         for placed in range(self._replicas):
             owner = self._active_before.get(task)
@@ -223,7 +225,7 @@ class _Assignment:
             self._note_standby(owner.member_id, task, owner.process.add(owner.member_id, task))
         return 0
 
-    def _stand_by_at_least_loaded(self, task: Task, heap: list[tuple[float, int, _Process]]) -> bool:
+    def _stand_by_at_least_loaded(self, task: TaskId, heap: list[tuple[float, int, _Process]]) -> bool:
         """Assigns a standby task to the process with the least load that doesn't have the task; False if all have
         it."""
         having: list[tuple[float, int, _Process]] = []
@@ -246,5 +248,5 @@ class _Assignment:
         return heap
 
 
-def _by_partition(task: Task) -> tuple[int, str]:
+def _by_partition(task: TaskId) -> tuple[int, str]:
     return task.partition, task.subtopology_id

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from coordinator.group.consumer.commits import FIRST_VERSION_WITH_EPOCHS
 from coordinator.group.group import CommitCheck, any_partition
 from coordinator.group.streams.member import StreamsMember
-from coordinator.group.streams.tasks import Task
+from coordinator.group.streams.tasks import TaskId
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 
@@ -37,7 +37,7 @@ def commit_check(
         subtopology_id = subtopologies.get(topic)
         if subtopology_id is None:
             raise _stale(f"Topic {topic} is not in the topology.")
-        task = Task(subtopology_id, partition)
+        task = TaskId(subtopology_id, partition)
         given_at = member.assigned.active.get(task, member.pending_revocation.active.get(task))
         if given_at is None:
             raise _stale(f"Task {subtopology_id}-{partition} is not assigned or pending revocation for member.")

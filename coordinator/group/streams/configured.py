@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from coordinator.cluster.topics import names
 from coordinator.group.streams.partition_counts import Counts, PartitionCounts, decide, tasks_of
-from coordinator.group.streams.status import MisconfiguredError, Status, StatusCode
-from coordinator.group.streams.topology import InternalTopic, Subtopology, Topology, described_topics
+from coordinator.group.streams.status import GroupStatus, MisconfiguredError, StatusCode
+from coordinator.group.streams.topology import InternalTopicInfo, Subtopology, Topology, described_topics
 from protocol.java_hash import hash_map_order
 from protocol.messages import streams_group_describe as describe
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
@@ -29,9 +29,9 @@ class ConfiguredSubtopology(NamedTuple):
 
     task_count: int
     source_topics: frozenset[str] = frozenset()
-    repartition_sources: Mapping[str, InternalTopic] = {}
+    repartition_sources: Mapping[str, InternalTopicInfo] = {}
     repartition_sinks: frozenset[str] = frozenset()
-    changelogs: Mapping[str, InternalTopic] = {}
+    changelogs: Mapping[str, InternalTopicInfo] = {}
 
     @property
     def is_stateful(self) -> bool:
@@ -51,7 +51,7 @@ class ConfiguredTopology(NamedTuple):
     """The subtopologies, ordered by id; None if their partition counts can't be decided."""
     missing: Mapping[str, CreatableTopic] = {}
     """The internal topics to create, by name."""
-    problem: Status | None = None
+    problem: GroupStatus | None = None
     """The reason why no tasks can be assigned."""
 
     @property
@@ -93,7 +93,7 @@ def configure(topology: Topology, topics: Counts) -> ConfiguredTopology:
     problem = None
     if missing:
         detail = f"Internal topics are missing: {_summary(missing)}"
-        problem = Status(StatusCode.MISSING_INTERNAL_TOPICS, detail)
+        problem = GroupStatus(StatusCode.MISSING_INTERNAL_TOPICS, detail)
     return ConfiguredTopology(topology.epoch, subtopologies, missing, problem)
 
 
@@ -114,8 +114,8 @@ def _configured(subtopology: Subtopology, counts: PartitionCounts) -> Configured
     )
 
 
-def _internal(topics: Iterable[InternalTopic], counts: PartitionCounts) -> dict[str, InternalTopic]:
-    configured: dict[str, InternalTopic] = {}
+def _internal(topics: Iterable[InternalTopicInfo], counts: PartitionCounts) -> dict[str, InternalTopicInfo]:
+    configured: dict[str, InternalTopicInfo] = {}
     for topic in topics:
         names.validate(topic.name)
         configured[topic.name] = topic._replace(partitions=topic.partitions or counts.decided[topic.name])
@@ -126,7 +126,7 @@ def _missing(
     subtopologies: Iterable[ConfiguredSubtopology], topology: Topology, topics: Counts
 ) -> dict[str, CreatableTopic]:
     """Returns the internal topics to create, in the order of Kafka's HashMap, which the status shows."""
-    expected: dict[str, InternalTopic] = {}
+    expected: dict[str, InternalTopicInfo] = {}
     for subtopology in subtopologies:
         expected |= subtopology.repartition_sources
         expected |= subtopology.changelogs
@@ -143,7 +143,7 @@ def _missing(
     return {name: _creatable(expected[name]) for name in hash_map_order(expected) if name not in topics}
 
 
-def _creatable(topic: InternalTopic) -> CreatableTopic:
+def _creatable(topic: InternalTopicInfo) -> CreatableTopic:
     return CreatableTopic(
         name=topic.name,
         num_partitions=topic.partitions,

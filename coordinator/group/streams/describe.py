@@ -13,7 +13,7 @@ from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 from coordinator.group.streams.group import StreamsGroup
 from coordinator.group.streams.member import StreamsMember
-from coordinator.group.streams.tasks import Task, TaskAssignment
+from coordinator.group.streams.tasks import TaskAssignment, TaskId
 from protocol.errors import KafkaError
 from protocol.messages import streams_group_describe as messages
 
@@ -88,7 +88,7 @@ def _member(group: StreamsGroup, member: StreamsMember) -> messages.Member:
     )
 
 
-def _offsets(offsets: Mapping[Task, int]) -> list[messages.TaskOffset]:
+def _offsets(offsets: Mapping[TaskId, int]) -> list[messages.TaskOffset]:
     return [
         messages.TaskOffset(subtopology_id=task.subtopology_id, partition=task.partition, offset=offset)
         for task, offset in sorted(offsets.items())

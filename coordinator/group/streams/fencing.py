@@ -16,7 +16,7 @@ from coordinator.group.state import GroupState
 from coordinator.group.streams import records
 from coordinator.group.streams.group import StreamsGroup
 from coordinator.group.streams.member import StreamsMember
-from coordinator.group.streams.reconciliation import MemberState
+from coordinator.group.streams.reconciliation import StreamsMemberState
 from coordinator.group.streams.tasks import TaskAssignment
 
 
@@ -52,5 +52,5 @@ def activate(state: GroupState, now_ms: int) -> None:
         if isinstance(group, StreamsGroup):
             for member in group.members.values():
                 keep_session(state, group.group_id, member.member_id, now_ms)
-                if member.state is MemberState.UNREVOKED_TASKS:
+                if member.state is StreamsMemberState.UNREVOKED_TASKS:
                     DEADLINES.rebalance(state, group.group_id, member, now_ms, is_revoking=True)

@@ -28,7 +28,7 @@ from coordinator.group.streams.member import StreamsMember
 from coordinator.group.streams.owned import OwnedTasks
 from coordinator.group.streams.records import Description
 from coordinator.group.streams.task_offsets import NO_OFFSETS, TaskOffsets
-from coordinator.group.streams.tasks import NOTHING, Task, TaskAssignment, Tasks
+from coordinator.group.streams.tasks import NOTHING, TaskAssignment, TaskId, Tasks
 from coordinator.group.streams.topology import Topology
 from coordinator.group.timers import Timers
 
@@ -70,10 +70,10 @@ class StreamsGroup(StaticGroup[StreamsMember, TaskAssignment]):
         """The member that requested the shutdown of the whole application."""
         self.endpoint_epoch = 0
         """The number of changes of endpoints and their tasks, which is only in memory."""
-        self._active: dict[Task, str] = {}
+        self._active: dict[TaskId, str] = {}
         """The process of each active task that a member owns or must give up."""
-        self._standby: dict[Task, set[str]] = {}
-        self._warmup: dict[Task, set[str]] = {}
+        self._standby: dict[TaskId, set[str]] = {}
+        self._warmup: dict[TaskId, set[str]] = {}
 
     def __repr__(self) -> str:
         return f"StreamsGroup({self.group_id!r}, {self.state_name}, epoch {self.epoch}, {list(self.members)})"
@@ -141,15 +141,15 @@ class StreamsGroup(StaticGroup[StreamsMember, TaskAssignment]):
             return StreamsGroupState.STABLE
         return StreamsGroupState.RECONCILING
 
-    def active_process(self, task: Task) -> str | None:
+    def active_process(self, task: TaskId) -> str | None:
         """Returns the process of the member that owns an active task or has not yet given it up."""
         return self._active.get(task)
 
-    def is_standby(self, task: Task, process_id: str) -> bool:
+    def is_standby(self, task: TaskId, process_id: str) -> bool:
         """True if a member of the process has the standby task, or has not yet given it up."""
         return process_id in self._standby.get(task, ())
 
-    def is_warmup(self, task: Task, process_id: str) -> bool:
+    def is_warmup(self, task: TaskId, process_id: str) -> bool:
         """True if a member of the process has the warm-up task, or has not yet given it up."""
         return process_id in self._warmup.get(task, ())
 
@@ -224,7 +224,7 @@ class StreamsGroup(StaticGroup[StreamsMember, TaskAssignment]):
         self.endpoint_epoch = epoch
 
 
-def _discard(processes: Mapping[Task, set[str]], tasks: Tasks, process_id: str) -> None:
+def _discard(processes: Mapping[TaskId, set[str]], tasks: Tasks, process_id: str) -> None:
     for task in tasks:
         if task in processes:
             processes[task].discard(process_id)

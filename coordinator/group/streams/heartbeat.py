@@ -25,12 +25,12 @@ from coordinator.group.streams.configured import ConfiguredTopology
 from coordinator.group.streams.endpoints import endpoint_to_partitions
 from coordinator.group.streams.fencing import fence, keep_session
 from coordinator.group.streams.group import StreamsGroup
-from coordinator.group.streams.member import Endpoint, StreamsMember
+from coordinator.group.streams.member import StreamsMember, UserEndpoint
 from coordinator.group.streams.migration import find_or_make
 from coordinator.group.streams.owned import NOTHING_OWNED, is_within
 from coordinator.group.streams.reconciliation import Claimed
 from coordinator.group.streams.requests import check
-from coordinator.group.streams.status import Status, StatusCode
+from coordinator.group.streams.status import GroupStatus, StatusCode
 from coordinator.group.streams.task_offsets import reported
 from coordinator.group.streams.tasks import TaskAssignment, Tasks
 from coordinator.group.streams.topology import Topology
@@ -49,7 +49,7 @@ FIRST_VERSION_WITH_TAGS_STATUS = 1
 """First version whose clients understand MISSING_CLIENT_TAGS."""
 
 
-class HeartbeatResult(NamedTuple):
+class StreamsHeartbeatResult(NamedTuple):
     """The answer to a heartbeat, and the internal topics to create after it."""
 
     response: StreamsGroupHeartbeatResponse
@@ -60,7 +60,7 @@ def heartbeat(
     state: GroupState,
     request: StreamsGroupHeartbeatRequest,
     client: Client,
-    ticket: Ticket[HeartbeatResult],
+    ticket: Ticket[StreamsHeartbeatResult],
     now_ms: int,
 ) -> GroupResult:
     """Answers a heartbeat. Raises KafkaError: INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, GROUP_ID_NOT_FOUND,
@@ -76,7 +76,7 @@ def heartbeat(
 
 def _stay(
     state: GroupState, request: StreamsGroupHeartbeatRequest, client: Client, result: GroupResult, now_ms: int
-) -> HeartbeatResult:
+) -> StreamsHeartbeatResult:
     group = find_or_make(state, request.group_id, result, joining=request.member_epoch == JOINING)
     if request.member_epoch == JOINING and group.static_member(request.instance_id) is None:
         group.check_room(request.member_id, state.settings.group_streams_max_size)
@@ -94,7 +94,7 @@ def _stay(
     response = _response(update, request, before, after, claimed)
     _tell_endpoints(update, request, before, after, configured, response)
     response.status = [status.written() for status in _statuses(update, request, after, configured, client.version)]
-    return HeartbeatResult(response, configured.missing)
+    return StreamsHeartbeatResult(response, configured.missing)
 
 
 def _claimed(request: StreamsGroupHeartbeatRequest) -> Claimed:
@@ -132,7 +132,7 @@ def _changed(member: StreamsMember, request: StreamsGroupHeartbeatRequest, clien
     timeout_ms, topology, tags = request.rebalance_timeout_ms, request.topology, request.client_tags
     endpoint = None if request.member_epoch == JOINING else member.endpoint
     if request.user_endpoint is not None:
-        endpoint = Endpoint(request.user_endpoint.host, request.user_endpoint.port)
+        endpoint = UserEndpoint(request.user_endpoint.host, request.user_endpoint.port)
     return member._replace(
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
@@ -245,20 +245,20 @@ def _statuses(
     member: StreamsMember,
     configured: ConfiguredTopology,
     version: int,
-) -> Iterable[Status]:
+) -> Iterable[GroupStatus]:
     yield from update.statuses
     if configured.problem is not None:
         yield configured.problem
     shutdown_by = update.group.shutdown_by or (member.member_id if request.shutdown_application else None)
     if shutdown_by is not None:
-        yield Status(
+        yield GroupStatus(
             StatusCode.SHUTDOWN_APPLICATION,
             f"Streams group member {shutdown_by} encountered a fatal error and requested a shutdown for the entire "
             "application.",
         )
     missing = _missing_tags(update.config, member)
     if missing and version >= FIRST_VERSION_WITH_TAGS_STATUS:
-        yield Status(
+        yield GroupStatus(
             StatusCode.MISSING_CLIENT_TAGS,
             f"Missing required client tags for rack-aware standby assignment: [{', '.join(missing)}]. Configure them "
             "via 'client.tag.<tagKey>' in your Streams config.",
@@ -271,7 +271,7 @@ def _missing_tags(config: GroupConfig, member: StreamsMember) -> list[str]:
 
 def _leave(
     state: GroupState, request: StreamsGroupHeartbeatRequest, result: GroupResult, now_ms: int
-) -> HeartbeatResult:
+) -> StreamsHeartbeatResult:
     group = state.group_of(request.group_id, StreamsGroup)
     if request.instance_id is None:
         member = group.member(request.member_id)
@@ -285,7 +285,7 @@ def _leave(
         result.records.append(records.COMMON.current(group.group_id, _away(member)))
     else:
         fence(state, group, member, result, now_ms)
-    return HeartbeatResult(
+    return StreamsHeartbeatResult(
         StreamsGroupHeartbeatResponse(
             error_code=0,
             member_id=request.member_id,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from coordinator.group.modern.group import JOINING, NO_EPOCH
 from coordinator.group.streams.owned import NOTHING_OWNED, OwnedTasks, from_record
-from coordinator.group.streams.reconciliation import MemberState, Standing
+from coordinator.group.streams.reconciliation import MemberStanding, StreamsMemberState
 from protocol.coordinator_records.streams_group import (
     StreamsGroupCurrentMemberAssignmentValue,
     StreamsGroupMemberMetadataValue,
@@ -19,7 +19,7 @@ from protocol.coordinator_records.streams_group import (
 NO_TOPOLOGY_EPOCH = -1
 
 
-class Endpoint(NamedTuple):
+class UserEndpoint(NamedTuple):
     """The address at which an application answers interactive queries."""
 
     host: str
@@ -32,7 +32,7 @@ class StreamsMember(NamedTuple):
     member_id: str
     member_epoch: int = JOINING
     previous_member_epoch: int = JOINING
-    state: MemberState = MemberState.STABLE
+    state: StreamsMemberState = StreamsMemberState.STABLE
     instance_id: str | None = None
     rack_id: str | None = None
     rebalance_timeout_ms: int = -1
@@ -41,17 +41,17 @@ class StreamsMember(NamedTuple):
     topology_epoch: int = NO_TOPOLOGY_EPOCH
     process_id: str = ""
     """The id of the member's process; the members of one process are its stream threads."""
-    endpoint: Endpoint | None = None
+    endpoint: UserEndpoint | None = None
     client_tags: Mapping[str, str] = {}
     assigned: OwnedTasks = NOTHING_OWNED
     pending_revocation: OwnedTasks = NOTHING_OWNED
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> MemberStanding:
         """The member's place in the reconciliation."""
-        return Standing(self.state, self.member_epoch, self.assigned, self.pending_revocation)
+        return MemberStanding(self.state, self.member_epoch, self.assigned, self.pending_revocation)
 
-    def moved_to(self, standing: Standing) -> StreamsMember:
+    def moved_to(self, standing: MemberStanding) -> StreamsMember:
         """Returns the member after a step; a heartbeat in flight may still have the previous epoch."""
         return self._replace(
             member_epoch=standing.epoch,
@@ -67,7 +67,7 @@ class StreamsMember(NamedTuple):
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """True if it has its whole target assignment of this epoch."""
-        return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
+        return self.state is StreamsMemberState.STABLE and self.member_epoch == assignment_epoch
 
     def described_by(self, value: StreamsGroupMemberMetadataValue) -> StreamsMember:
         """Returns the member after a record of its description."""
@@ -80,18 +80,18 @@ class StreamsMember(NamedTuple):
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             topology_epoch=value.topology_epoch,
             process_id=value.process_id,
-            endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+            endpoint=None if endpoint is None else UserEndpoint(endpoint.host, endpoint.port),
             client_tags={tag.key: tag.value for tag in value.client_tags},
         )
 
     def moved_by(self, value: StreamsGroupCurrentMemberAssignmentValue) -> StreamsMember:
         """Returns the member after a record of its epoch and tasks."""
-        is_defined = value.state in MemberState.__members__.values()
+        is_defined = value.state in StreamsMemberState.__members__.values()
         epoch = value.member_epoch
         return self._replace(
             member_epoch=epoch,
             previous_member_epoch=value.previous_member_epoch,
-            state=MemberState(value.state) if is_defined else MemberState.UNKNOWN,
+            state=StreamsMemberState(value.state) if is_defined else StreamsMemberState.UNKNOWN,
             assigned=from_record(value.active_tasks, value.standby_tasks, value.warmup_tasks, epoch),
             pending_revocation=from_record(
                 value.active_tasks_pending_revocation,

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from coordinator.group.streams.tasks import NO_TASKS, Task, TaskAssignment, TaskIds, Tasks
+from coordinator.group.streams.tasks import NO_TASKS, TaskAssignment, TaskId, TaskIds, Tasks
 from protocol.coordinator_records.streams_group import CurrentTaskIds
 
 
 class OwnedTasks(NamedTuple):
     """Active tasks with the epoch at which each was assigned, standby tasks and warm-up tasks."""
 
-    active: Mapping[Task, int] = {}
+    active: Mapping[TaskId, int] = {}
     standby: Tasks = NO_TASKS
     warmup: Tasks = NO_TASKS
 
@@ -59,21 +59,21 @@ def from_record(
 ) -> OwnedTasks:
     """Returns the tasks of a record. Records from before Kafka 4.3 have no assignment epochs: with the member's own
     epoch no commit is fenced wrongly."""
-    with_epochs: dict[Task, int] = {}
+    with_epochs: dict[TaskId, int] = {}
     for entry in active:
         epochs = entry.assignment_epochs
         if epochs is None or len(epochs) != len(entry.partitions):
             epochs = [member_epoch] * len(entry.partitions)
         for partition, epoch in zip(entry.partitions, epochs, strict=True):
-            with_epochs[Task(entry.subtopology_id, partition)] = epoch
+            with_epochs[TaskId(entry.subtopology_id, partition)] = epoch
     return OwnedTasks(with_epochs, Tasks.from_ids(standby), Tasks.from_ids(warmup))
 
 
-def active_to_record(active: Mapping[Task, int]) -> list[CurrentTaskIds]:
+def active_to_record(active: Mapping[TaskId, int]) -> list[CurrentTaskIds]:
     """Returns active tasks as a record has them."""
     entries = Tasks.of(active).ids(_current_ids)
     for entry in entries:
-        entry.assignment_epochs = [active[Task(entry.subtopology_id, index)] for index in entry.partitions]
+        entry.assignment_epochs = [active[TaskId(entry.subtopology_id, index)] for index in entry.partitions]
     return entries
 
 

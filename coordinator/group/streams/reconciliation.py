@@ -21,14 +21,14 @@ from enum import IntEnum
 from typing import NamedTuple, Protocol
 
 from coordinator.group.streams.owned import NOTHING_OWNED, OwnedTasks, have_common
-from coordinator.group.streams.tasks import NO_TASKS, Task, TaskAssignment, Tasks
+from coordinator.group.streams.tasks import NO_TASKS, TaskAssignment, TaskId, Tasks
 from protocol.errors import ErrorCode, KafkaError
 
 Claimed = TaskAssignment | None
 """The tasks that a member says it owns; None if its heartbeat doesn't say, because nothing changed."""
 
 
-class MemberState(IntEnum):
+class StreamsMemberState(IntEnum):
     """A member's progress towards the target assignment."""
 
     STABLE = 1
@@ -43,23 +43,23 @@ class MemberState(IntEnum):
 class Holders(Protocol):
     """Looks up the processes whose members have a task, or have not yet given it up."""
 
-    def active_process(self, task: Task) -> str | None: ...
+    def active_process(self, task: TaskId) -> str | None: ...
 
-    def is_standby(self, task: Task, process_id: str) -> bool: ...
+    def is_standby(self, task: TaskId, process_id: str) -> bool: ...
 
-    def is_warmup(self, task: Task, process_id: str) -> bool: ...
+    def is_warmup(self, task: TaskId, process_id: str) -> bool: ...
 
 
-class Standing(NamedTuple):
+class MemberStanding(NamedTuple):
     """A member's place in the reconciliation."""
 
-    state: MemberState
+    state: StreamsMemberState
     epoch: int
     assigned: OwnedTasks
     pending_revocation: OwnedTasks
 
 
-class Step(NamedTuple):
+class TaskStep(NamedTuple):
     """The inputs of a step, besides the member's standing."""
 
     target_epoch: int
@@ -69,27 +69,27 @@ class Step(NamedTuple):
     holders: Holders
 
 
-def reconcile(before: Standing, step: Step) -> Standing:
+def reconcile(before: MemberStanding, step: TaskStep) -> MemberStanding:
     """Returns the standing after the step; the same object if there is nothing to do. Raises FENCED_MEMBER_EPOCH for a
     member in an unknown state that owns tasks."""
     return _STEPS[before.state](before, step)
 
 
-def _stable(before: Standing, step: Step) -> Standing:
+def _stable(before: MemberStanding, step: TaskStep) -> MemberStanding:
     return before if before.epoch == step.target_epoch else _advance(before, before.epoch, step)
 
 
-def _unrevoked(before: Standing, step: Step) -> Standing:
+def _unrevoked(before: MemberStanding, step: TaskStep) -> MemberStanding:
     if _keeps(step.claimed, before.pending_revocation):
         return before
     return _advance(before, before.epoch + 1, step)
 
 
-def _unreleased(before: Standing, step: Step) -> Standing:
+def _unreleased(before: MemberStanding, step: TaskStep) -> MemberStanding:
     return _advance(before, before.epoch, step)
 
 
-def _unknown(before: Standing, step: Step) -> Standing:
+def _unknown(before: MemberStanding, step: TaskStep) -> MemberStanding:
     if step.claimed is None or not step.claimed.is_empty:
         raise KafkaError(
             ErrorCode.FENCED_MEMBER_EPOCH,
@@ -98,11 +98,11 @@ def _unknown(before: Standing, step: Step) -> Standing:
     return _advance(before, step.target_epoch, step)
 
 
-_STEPS: Mapping[MemberState, Callable[[Standing, Step], Standing]] = {
-    MemberState.STABLE: _stable,
-    MemberState.UNREVOKED_TASKS: _unrevoked,
-    MemberState.UNRELEASED_TASKS: _unreleased,
-    MemberState.UNKNOWN: _unknown,
+_STEPS: Mapping[StreamsMemberState, Callable[[MemberStanding, TaskStep], MemberStanding]] = {
+    StreamsMemberState.STABLE: _stable,
+    StreamsMemberState.UNREVOKED_TASKS: _unrevoked,
+    StreamsMemberState.UNRELEASED_TASKS: _unreleased,
+    StreamsMemberState.UNKNOWN: _unknown,
 }
 
 
@@ -111,7 +111,7 @@ def _keeps(claimed: Claimed, revoked: OwnedTasks) -> bool:
     return claimed is None or have_common(claimed, revoked)
 
 
-class _Difference(NamedTuple):
+class _RoleChange(NamedTuple):
     """The tasks of one role to keep, to revoke and to add."""
 
     retained: Tasks
@@ -121,13 +121,13 @@ class _Difference(NamedTuple):
     """True if some tasks to add aren't free."""
 
 
-def _compare(owned: Tasks, target: Tasks, is_free: Callable[[Task], bool]) -> _Difference:
+def _compare(owned: Tasks, target: Tasks, is_free: Callable[[TaskId], bool]) -> _RoleChange:
     missing = target - owned
     added = Tasks.of(task for task in missing if is_free(task))
-    return _Difference(owned & target, owned - target, added, len(added) < len(missing))
+    return _RoleChange(owned & target, owned - target, added, len(added) < len(missing))
 
 
-def _advance(before: Standing, epoch: int, step: Step) -> Standing:
+def _advance(before: MemberStanding, epoch: int, step: TaskStep) -> MemberStanding:
     """Moves the member towards the target, up to the first tasks that the member must give up itself."""
     owned, target, free = before.assigned, step.target, _Free(before.assigned, step)
     was_active = Tasks.of(owned.active)
@@ -152,24 +152,24 @@ def _advance(before: Standing, epoch: int, step: Step) -> Standing:
         warmup.retained | ((owned.warmup & target.active) - promoted),
     )
     if waits_for_member:
-        return Standing(MemberState.UNREVOKED_TASKS, epoch, retained, revoked)
+        return MemberStanding(StreamsMemberState.UNREVOKED_TASKS, epoch, retained, revoked)
     waits_for_others = active.waits or standby.waits or warmup.waits
     assigned = OwnedTasks(
         {**retained.active, **dict.fromkeys(active.added, step.target_epoch)},
         retained.standby | standby.added,
         retained.warmup | warmup.added,
     )
-    state = MemberState.UNRELEASED_TASKS if waits_for_others else MemberState.STABLE
-    return Standing(state, step.target_epoch, assigned, NOTHING_OWNED)
+    state = StreamsMemberState.UNRELEASED_TASKS if waits_for_others else StreamsMemberState.STABLE
+    return MemberStanding(state, step.target_epoch, assigned, NOTHING_OWNED)
 
 
-def _at_once(role: _Difference, tasks: Tasks) -> _Difference:
+def _at_once(role: _RoleChange, tasks: Tasks) -> _RoleChange:
     """Returns the difference with those of `tasks` that it adds counted as retained: the member has their state."""
     now = role.added & tasks
     return role._replace(retained=role.retained | now, added=role.added - now)
 
 
-def _change_role(gaining: _Difference, losing: _Difference, owned: Tasks) -> tuple[_Difference, _Difference]:
+def _change_role(gaining: _RoleChange, losing: _RoleChange, owned: Tasks) -> tuple[_RoleChange, _RoleChange]:
     """Returns both roles after tasks that the member owns in the losing role have changed to the gaining role."""
     now = gaining.added & owned
     return _at_once(gaining, owned), losing._replace(revoked=losing.revoked - now)
@@ -178,19 +178,19 @@ def _change_role(gaining: _Difference, losing: _Difference, owned: Tasks) -> tup
 class _Free:
     """Decides if a member may get tasks that it doesn't own in the role."""
 
-    def __init__(self, owned: OwnedTasks, step: Step) -> None:
+    def __init__(self, owned: OwnedTasks, step: TaskStep) -> None:
         self._owned = owned
         self._holders = step.holders
         self._process_id = step.process_id
 
-    def as_active(self, task: Task) -> bool:
+    def as_active(self, task: TaskId) -> bool:
         return (
             self._holders.active_process(task) is None
             and not self._is_standby_elsewhere(task)
             and not self._is_warmup_elsewhere(task)
         )
 
-    def as_standby(self, task: Task) -> bool:
+    def as_standby(self, task: TaskId) -> bool:
         is_active_elsewhere = self._holders.active_process(task) == self._process_id and task not in self._owned.active
         return (
             not is_active_elsewhere
@@ -198,16 +198,16 @@ class _Free:
             and not self._is_warmup_elsewhere(task)
         )
 
-    def as_warmup(self, task: Task) -> bool:
+    def as_warmup(self, task: TaskId) -> bool:
         return (
             self._holders.active_process(task) != self._process_id
             and not self._is_standby_elsewhere(task)
             and not self._holders.is_warmup(task, self._process_id)
         )
 
-    def _is_standby_elsewhere(self, task: Task) -> bool:
+    def _is_standby_elsewhere(self, task: TaskId) -> bool:
         """True if another member of the process has the standby task."""
         return self._holders.is_standby(task, self._process_id) and task not in self._owned.standby
 
-    def _is_warmup_elsewhere(self, task: Task) -> bool:
+    def _is_warmup_elsewhere(self, task: TaskId) -> bool:
         return self._holders.is_warmup(task, self._process_id) and task not in self._owned.warmup

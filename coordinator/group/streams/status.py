@@ -20,7 +20,7 @@ class StatusCode(IntEnum):
     MISSING_CLIENT_TAGS = 6
 
 
-class Status(NamedTuple):
+class GroupStatus(NamedTuple):
     """A status, with its text for the application's log."""
 
     code: StatusCode
@@ -36,4 +36,4 @@ class MisconfiguredError(Exception):
 
     def __init__(self, code: StatusCode, detail: str) -> None:
         super().__init__(detail)
-        self.status = Status(code, detail)
+        self.status = GroupStatus(code, detail)

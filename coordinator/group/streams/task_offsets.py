@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from coordinator.group.streams.configured import ConfiguredTopology
-from coordinator.group.streams.tasks import Task
+from coordinator.group.streams.tasks import TaskId
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskOffset
 
@@ -17,8 +17,8 @@ from protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatReque
 class TaskOffsets(NamedTuple):
     """A member's restored offsets, and the end offsets that it restores to."""
 
-    offsets: Mapping[Task, int] = {}
-    end_offsets: Mapping[Task, int] = {}
+    offsets: Mapping[TaskId, int] = {}
+    end_offsets: Mapping[TaskId, int] = {}
 
 
 NO_OFFSETS: Final = TaskOffsets()
@@ -33,10 +33,10 @@ def reported(before: TaskOffsets, request: StreamsGroupHeartbeatRequest, configu
     )
 
 
-def _by_task(entries: Iterable[TaskOffset], configured: ConfiguredTopology) -> dict[Task, int]:
-    offsets: dict[Task, int] = {}
+def _by_task(entries: Iterable[TaskOffset], configured: ConfiguredTopology) -> dict[TaskId, int]:
+    offsets: dict[TaskId, int] = {}
     for entry in entries:
-        task = Task(entry.subtopology_id, entry.partition)
+        task = TaskId(entry.subtopology_id, entry.partition)
         if task in offsets:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 
-class Task(NamedTuple):
+class TaskId(NamedTuple):
     """A task's id."""
 
     subtopology_id: str
@@ -101,10 +101,10 @@ class Tasks:
         others = other._partitions
         return all(indexes.isdisjoint(others.get(name, _NONE)) for name, indexes in self._partitions.items())
 
-    def __iter__(self) -> Iterator[Task]:
+    def __iter__(self) -> Iterator[TaskId]:
         for subtopology_id, indexes in self._partitions.items():
             for partition in sorted(indexes):
-                yield Task(subtopology_id, partition)
+                yield TaskId(subtopology_id, partition)
 
     def __len__(self) -> int:
         return sum(map(len, self._partitions.values()))

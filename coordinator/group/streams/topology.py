@@ -16,7 +16,7 @@ from protocol.messages import streams_group_describe as describe
 from protocol.messages import streams_group_heartbeat as heartbeat
 
 
-class InternalTopic(NamedTuple):
+class InternalTopicInfo(NamedTuple):
     """A repartition topic or a changelog topic. 0 partitions, or a replication factor of 0, let the broker decide."""
 
     name: str
@@ -48,9 +48,9 @@ class Subtopology(NamedTuple):
     subtopology_id: str
     source_topics: tuple[str, ...] = ()
     source_topic_regex: tuple[str, ...] = ()
-    changelogs: tuple[InternalTopic, ...] = ()
+    changelogs: tuple[InternalTopicInfo, ...] = ()
     repartition_sinks: tuple[str, ...] = ()
-    repartition_sources: tuple[InternalTopic, ...] = ()
+    repartition_sources: tuple[InternalTopicInfo, ...] = ()
     copartition_groups: tuple[CopartitionGroup, ...] = ()
 
     @property
@@ -137,7 +137,7 @@ class Topology(NamedTuple):
         )
 
 
-def described_topics(topics: Iterable[InternalTopic]) -> list[describe.TopicInfo]:
+def described_topics(topics: Iterable[InternalTopicInfo]) -> list[describe.TopicInfo]:
     """Returns the topics for StreamsGroupDescribe, ordered by name."""
     return [topic.described() for topic in sorted(topics, key=lambda topic: topic.name)]
 
@@ -156,7 +156,7 @@ def check_unique(what: str, names: Iterable[str]) -> None:
         seen.add(name)
 
 
-def _check_internal_topics(what: str, topics: tuple[InternalTopic, ...]) -> None:
+def _check_internal_topics(what: str, topics: tuple[InternalTopicInfo, ...]) -> None:
     check_unique(what, (topic.name for topic in topics))
     for topic in topics:
         check_unique(f"config of topic {topic.name}", (key for key, _value in topic.configs))
@@ -198,9 +198,9 @@ def _read(topology: heartbeat.Topology | StreamsGroupTopologyValue) -> Topology:
     )
 
 
-def _topic(topic: heartbeat.TopicInfo | records.TopicInfo) -> InternalTopic:
+def _topic(topic: heartbeat.TopicInfo | records.TopicInfo) -> InternalTopicInfo:
     configs = tuple((config.key, config.value) for config in topic.topic_configs)
-    return InternalTopic(topic.name, topic.partitions, topic.replication_factor, configs)
+    return InternalTopicInfo(topic.name, topic.partitions, topic.replication_factor, configs)
 
 
 def _written(subtopology: Subtopology) -> records.Subtopology:
@@ -222,7 +222,7 @@ def _written(subtopology: Subtopology) -> records.Subtopology:
     )
 
 
-def _written_topic(topic: InternalTopic) -> records.TopicInfo:
+def _written_topic(topic: InternalTopicInfo) -> records.TopicInfo:
     return records.TopicInfo(
         name=topic.name,
         partitions=topic.partitions,

@@ -12,13 +12,13 @@ from coordinator.group.modern.update import MemberTarget, ModernUpdate
 from coordinator.group.records import GroupResult
 from coordinator.group.state import GroupState, TopicLookup
 from coordinator.group.streams import records
-from coordinator.group.streams.assignor import GroupSpec, MemberSpec, assign_sticky
+from coordinator.group.streams.assignor import StreamsGroupSpec, StreamsMemberSpec, assign_sticky
 from coordinator.group.streams.configured import ConfiguredTopology, configure
 from coordinator.group.streams.fencing import DEADLINES
 from coordinator.group.streams.group import StreamsGroup, initial_delay_key
 from coordinator.group.streams.member import StreamsMember
-from coordinator.group.streams.reconciliation import Claimed, MemberState, Step, reconcile
-from coordinator.group.streams.status import Status, StatusCode
+from coordinator.group.streams.reconciliation import Claimed, StreamsMemberState, TaskStep, reconcile
+from coordinator.group.streams.status import GroupStatus, StatusCode
 from coordinator.group.streams.tasks import NOTHING, TaskAssignment
 from coordinator.group.streams.topology import Topology, invalid
 from protocol.errors import ErrorCode, KafkaError
@@ -39,7 +39,7 @@ class StreamsUpdate(ModernUpdate[StreamsMember, TaskAssignment]):
 
     def __init__(self, state: GroupState, group: StreamsGroup, result: GroupResult, now_ms: int) -> None:
         super().__init__(state, group, result, now_ms)
-        self.statuses: list[Status] = []
+        self.statuses: list[GroupStatus] = []
         """The statuses for the member, in Kafka's order."""
         self.config = state.environment.group_config(group.group_id)
 
@@ -72,7 +72,7 @@ class StreamsUpdate(ModernUpdate[StreamsMember, TaskAssignment]):
                 f"The member's topology epoch {after.topology_epoch} is behind the group's topology epoch "
                 f"{present.epoch}."
             )
-            self.statuses.append(Status(StatusCode.STALE_TOPOLOGY, detail))
+            self.statuses.append(GroupStatus(StatusCode.STALE_TOPOLOGY, detail))
         return present
 
     def configure(self, topology: Topology, *, bump: bool) -> tuple[int, ConfiguredTopology]:
@@ -119,13 +119,13 @@ class StreamsUpdate(ModernUpdate[StreamsMember, TaskAssignment]):
         group = self.group
         if self.delay():
             detail = "Assignment delayed due to the configured initial rebalance delay."
-            self.statuses.append(Status(StatusCode.ASSIGNMENT_DELAYED, detail))
+            self.statuses.append(GroupStatus(StatusCode.ASSIGNMENT_DELAYED, detail))
             return MemberTarget(group.assignment_epoch, NOTHING)
         if group.assignment_epoch >= epoch:
             return self.last_target(after)
         if not self.may_assign():
             detail = "Assignment delayed due to the configured assignment interval."
-            self.statuses.append(Status(StatusCode.ASSIGNMENT_DELAYED, detail))
+            self.statuses.append(GroupStatus(StatusCode.ASSIGNMENT_DELAYED, detail))
             return self.last_target(after)
         members, _replaced = group.members_with(after)
         targets = self.assign(members, epoch, configured)
@@ -138,12 +138,12 @@ class StreamsUpdate(ModernUpdate[StreamsMember, TaskAssignment]):
         targets = dict.fromkeys(members, NOTHING)
         if configured.is_ready:
             specs = {
-                member_id: MemberSpec(
+                member_id: StreamsMemberSpec(
                     member.process_id, member.assigned.assignment, self.group.offsets_of(member_id).offsets
                 )
                 for member_id, member in members.items()
             }
-            spec = GroupSpec(specs, self.config.streams_num_standby_replicas)
+            spec = StreamsGroupSpec(specs, self.config.streams_num_standby_replicas)
             targets |= assign_sticky(spec, configured.subtopologies or {})
         self.write_targets(targets, epoch)
         return targets
@@ -159,13 +159,13 @@ class StreamsUpdate(ModernUpdate[StreamsMember, TaskAssignment]):
             return member
         group = self.group
         before = member.standing
-        after = reconcile(before, Step(target.epoch, target.assignment, member.process_id, claimed, group))
+        after = reconcile(before, TaskStep(target.epoch, target.assignment, member.process_id, claimed, group))
         if after is before:
             return member
         moved = member.moved_to(after)
         if moved != member:
             self.result.records.append(records.COMMON.current(group.group_id, moved))
-            is_revoking = moved.state is MemberState.UNREVOKED_TASKS
+            is_revoking = moved.state is StreamsMemberState.UNREVOKED_TASKS
             self.result.effect(
                 DEADLINES.rebalance, self.state, group.group_id, moved, self.now_ms, is_revoking=is_revoking
             )

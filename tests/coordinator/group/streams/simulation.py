@@ -10,10 +10,10 @@ from contextlib import suppress
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.streams.group import StreamsGroup
-from coordinator.group.streams.heartbeat import HeartbeatResult
+from coordinator.group.streams.heartbeat import StreamsHeartbeatResult
 from coordinator.group.streams.member import StreamsMember
 from coordinator.group.streams.status import StatusCode
-from coordinator.group.streams.tasks import NOTHING, Task, TaskAssignment, Tasks
+from coordinator.group.streams.tasks import NOTHING, TaskAssignment, TaskId, Tasks
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages import streams_group_heartbeat as messages
 from tests.coordinator.group.streams.world import StreamsGroups
@@ -120,7 +120,7 @@ class Thread:
         self.owned = kept
         self.full = True
 
-    def heartbeat(self, endpoint_epoch: int = 0) -> HeartbeatResult:
+    def heartbeat(self, endpoint_epoch: int = 0) -> StreamsHeartbeatResult:
         joins = self.epoch == 0
         tells = self.full or joins
         owned: list[list[messages.TaskIds] | None] = [
@@ -219,7 +219,7 @@ class Simulation:
             self.step(None)
             self.create_wanted()
 
-    def hear(self, heard: HeartbeatResult) -> None:
+    def hear(self, heard: StreamsHeartbeatResult) -> None:
         self.wanted = {topic.name: topic.num_partitions for topic in heard.missing.values()}
         codes = {status.status_code for status in heard.response.status or ()}
         assert bool(heard.missing) == (StatusCode.MISSING_INTERNAL_TOPICS in codes)
@@ -323,7 +323,7 @@ class Simulation:
         held = {task: group.active_process(task) for _member, task, _is_active in self.held()}
         return epochs, dict(group.members), dict(group.targets), held
 
-    def held(self) -> Iterator[tuple[StreamsMember, Task, bool]]:
+    def held(self) -> Iterator[tuple[StreamsMember, TaskId, bool]]:
         """Yields each task that a member owns or has not yet given up, and if it is active."""
         for member in self.members.values():
             for part in (member.assigned, member.pending_revocation):
@@ -335,15 +335,15 @@ class Simulation:
     def check(self) -> None:
         """Checks that each task is active in one member at most, according to the coordinator and to the threads, and
         that no two threads of a process have the same task."""
-        active: dict[Task, str] = {}
-        in_process: dict[tuple[str, Task], str] = {}
+        active: dict[TaskId, str] = {}
+        in_process: dict[tuple[str, TaskId], str] = {}
         for member, task, is_active in self.held():
             other = in_process.setdefault((member.process_id, task), member.member_id)
             assert other == member.member_id, f"{task} is of {other} and of {member.member_id} of the same process"
             if is_active:
                 owner = active.setdefault(task, member.member_id)
                 assert owner == member.member_id, f"{task} is of {owner} and of {member.member_id}"
-        believed: dict[Task, str] = {}
+        believed: dict[TaskId, str] = {}
         for thread in self.threads:
             if thread.believes and thread.member_id in self.members:
                 for task in thread.owned.active:
@@ -366,8 +366,8 @@ class Simulation:
 
     def check_tasks(self) -> None:
         sizes = {name: len(topic.partitions) for name, topic in self.groups.topics.by_name.items()}
-        expected = [Task("0", index) for index in range(sizes["apple"])]
-        stateful = [Task(STATEFUL, index) for index in range(sizes["banana"])]
+        expected = [TaskId("0", index) for index in range(sizes["apple"])]
+        stateful = [TaskId(STATEFUL, index) for index in range(sizes["banana"])]
         assert sizes[REPARTITION] == sizes[CHANGELOG] == sizes["banana"]
         assert sorted(task for thread in self.threads for task in thread.owned.active) == [*expected, *stateful]
         processes = {thread.process_id for thread in self.threads}

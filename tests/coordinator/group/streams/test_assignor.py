@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.group.streams.assignor import GroupSpec, MemberSpec, assign_sticky
+from coordinator.group.streams.assignor import StreamsGroupSpec, StreamsMemberSpec, assign_sticky
 from coordinator.group.streams.configured import ConfiguredSubtopology
-from coordinator.group.streams.tasks import NO_TASKS, Task, TaskAssignment, Tasks
-from coordinator.group.streams.topology import InternalTopic
+from coordinator.group.streams.tasks import NO_TASKS, TaskAssignment, TaskId, Tasks
+from coordinator.group.streams.topology import InternalTopicInfo
 from tests.counted_work import lines_run
 
 CASES = (
@@ -281,7 +281,7 @@ Topology = Mapping[str, ConfiguredSubtopology]
 
 
 def subtopology(task_count: int, stateful: bool) -> ConfiguredSubtopology:
-    changelogs = {"changelog": InternalTopic("changelog")} if stateful else {}
+    changelogs = {"changelog": InternalTopicInfo("changelog")} if stateful else {}
     return ConfiguredSubtopology(task_count, changelogs=changelogs)
 
 
@@ -290,23 +290,23 @@ def topology(text: str, *, stateful: bool = True) -> dict[str, ConfiguredSubtopo
     return {part[0]: subtopology(int(part[1:]), stateful) for part in text.split()}
 
 
-def task(text: str) -> Task:
-    return Task(text[0], int(text[1:]))
+def task(text: str) -> TaskId:
+    return TaskId(text[0], int(text[1:]))
 
 
 def tasks(text: str) -> Tasks:
     return Tasks.of(map(task, text.split()))
 
 
-def members(text: str) -> dict[str, MemberSpec]:
+def members(text: str) -> dict[str, StreamsMemberSpec]:
     """Returns the members of a case."""
-    read: dict[str, MemberSpec] = {}
+    read: dict[str, StreamsMemberSpec] = {}
     for line in text.split(", "):
         name, _, rest = line.partition(":")
         member_id, process_id = name.split()
         active, standby, offsets = [*rest.split("|"), "", ""][:3]
         on_disk = {task(entry): int(offset) for entry, offset in re.findall(r"(\w+)=(\d+)", offsets)}
-        read[member_id] = MemberSpec(process_id, TaskAssignment(tasks(active), tasks(standby)), on_disk)
+        read[member_id] = StreamsMemberSpec(process_id, TaskAssignment(tasks(active), tasks(standby)), on_disk)
     return read
 
 
@@ -320,15 +320,15 @@ def shown(assigned: Mapping[str, TaskAssignment]) -> str:
     return ", ".join(line.removesuffix(" |") for line in lines)
 
 
-def check_valid(spec: GroupSpec, subtopologies: Topology, assigned: Mapping[str, TaskAssignment]) -> None:
+def check_valid(spec: StreamsGroupSpec, subtopologies: Topology, assigned: Mapping[str, TaskAssignment]) -> None:
     """Checks that each task is active once, and that its replicas are in different processes, as many as possible."""
     every = [
-        Task(name, index) for name, subtopology in subtopologies.items() for index in range(subtopology.task_count)
+        TaskId(name, index) for name, subtopology in subtopologies.items() for index in range(subtopology.task_count)
     ]
     assert sorted(active for share in assigned.values() for active in share.active) == sorted(every)
     assert assigned.keys() == spec.members.keys()
     assert all(share.warmup == NO_TASKS for share in assigned.values())
-    processes: dict[Task, list[str]] = {name: [] for name in every}
+    processes: dict[TaskId, list[str]] = {name: [] for name in every}
     for member_id, share in assigned.items():
         for name in (*share.active, *share.standby):
             processes[name].append(spec.members[member_id].process_id)
@@ -338,7 +338,7 @@ def check_valid(spec: GroupSpec, subtopologies: Topology, assigned: Mapping[str,
         assert len(having) == len(set(having)) == min(replicas + 1, present)
 
 
-def after(spec: GroupSpec, assigned: Mapping[str, TaskAssignment]) -> GroupSpec:
+def after(spec: StreamsGroupSpec, assigned: Mapping[str, TaskAssignment]) -> StreamsGroupSpec:
     """Returns the group once its members have their tasks."""
     return spec._replace(
         members={member_id: member._replace(assigned=assigned[member_id]) for member_id, member in spec.members.items()}
@@ -348,7 +348,7 @@ def after(spec: GroupSpec, assigned: Mapping[str, TaskAssignment]) -> GroupSpec:
 @pytest.mark.parametrize(("group", "before", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_a_case_of_kafka(group: tuple[str, int], before: str, expected: str) -> None:
     text, replicas = group
-    spec = GroupSpec(members(before), replicas)
+    spec = StreamsGroupSpec(members(before), replicas)
     assigned = assign_sticky(spec, topology(text))
     check_valid(spec, topology(text), assigned)
     assert shown(assigned) == expected
@@ -359,7 +359,7 @@ def test_a_case_of_kafka(group: tuple[str, int], before: str, expected: str) -> 
     [("a100", 5, 2), ("a14", 7, 1), ("a6", 3, 5), ("a5 b5 c5 d5 e5 f5 g5 h5 i5 j5", 4, 1), ("a10", 1, 3), ("a4", 2, 5)],
 )
 def test_a_new_group_is_balanced(text: str, count: int, replicas: int) -> None:
-    spec = GroupSpec({f"m{index}": MemberSpec(f"p{index}") for index in range(count)}, replicas)
+    spec = StreamsGroupSpec({f"m{index}": StreamsMemberSpec(f"p{index}") for index in range(count)}, replicas)
     assigned = assign_sticky(spec, topology(text))
     check_valid(spec, topology(text), assigned)
     for sizes in zip(*((len(share.active), len(share.standby)) for share in assigned.values()), strict=True):
@@ -367,23 +367,23 @@ def test_a_new_group_is_balanced(text: str, count: int, replicas: int) -> None:
 
 
 def test_a_stateless_subtopology_has_no_standby_tasks() -> None:
-    spec = GroupSpec(members("m1 p1:, m2 p2:"), 1)
+    spec = StreamsGroupSpec(members("m1 p1:, m2 p2:"), 1)
     subtopologies = topology("a2") | topology("b2", stateful=False)
     assigned = assign_sticky(spec, subtopologies)
     assert shown(assigned) == "m1: a0 b0 | a1, m2: a1 b1 | a0"
 
 
 def test_state_of_tasks_that_are_gone_is_ignored() -> None:
-    spec = GroupSpec(members("m1 p1: a7 z0 | a8 | a9=5 y1=5, m2 p2:"), 1)
+    spec = StreamsGroupSpec(members("m1 p1: a7 z0 | a8 | a9=5 y1=5, m2 p2:"), 1)
     assert shown(assign_sticky(spec, topology("a2"))) == "m1: a0 | a1, m2: a1 | a0"
 
 
 def test_an_empty_group_has_no_assignment() -> None:
-    assert assign_sticky(GroupSpec({}), topology("a2")) == {}
+    assert assign_sticky(StreamsGroupSpec({}), topology("a2")) == {}
 
 
 def test_an_empty_topology_gives_members_nothing() -> None:
-    assert shown(assign_sticky(GroupSpec(members("m1 p1: a0"), 1), {})) == "m1:"
+    assert shown(assign_sticky(StreamsGroupSpec(members("m1 p1: a0"), 1), {})) == "m1:"
 
 
 some_topologies = st.dictionaries(
@@ -395,10 +395,10 @@ some_tasks = st.builds(
 some_members = st.dictionaries(
     st.sampled_from([f"m{index}" for index in range(9)]),
     st.builds(
-        MemberSpec,
+        StreamsMemberSpec,
         st.sampled_from(["p0", "p1", "p2", "p3"]),
         st.builds(TaskAssignment, some_tasks, some_tasks, some_tasks),
-        st.dictionaries(st.builds(Task, st.sampled_from("abz"), st.integers(0, 9)), st.integers(-(2**63), 2**63 - 1)),
+        st.dictionaries(st.builds(TaskId, st.sampled_from("abz"), st.integers(0, 9)), st.integers(-(2**63), 2**63 - 1)),
     ),
     min_size=1,
 )
@@ -407,7 +407,7 @@ some_members = st.dictionaries(
 few = settings(max_examples=40)
 
 
-def apart(claims: Mapping[str, MemberSpec]) -> dict[str, MemberSpec]:
+def apart(claims: Mapping[str, StreamsMemberSpec]) -> dict[str, StreamsMemberSpec]:
     """Returns the members, each in its own process."""
     return {name: member._replace(process_id=name) for name, member in claims.items()}
 
@@ -415,21 +415,21 @@ def apart(claims: Mapping[str, MemberSpec]) -> dict[str, MemberSpec]:
 @few
 @given(some_members, st.integers(0, 3), some_topologies)
 def test_any_claims_get_a_valid_assignment(
-    claims: dict[str, MemberSpec], replicas: int, subtopologies: Topology
+    claims: dict[str, StreamsMemberSpec], replicas: int, subtopologies: Topology
 ) -> None:
-    spec = GroupSpec(claims, replicas)
+    spec = StreamsGroupSpec(claims, replicas)
     assigned = assign_sticky(spec, subtopologies)
     check_valid(spec, subtopologies, assigned)
-    backwards = GroupSpec(dict(reversed(claims.items())), replicas)
+    backwards = StreamsGroupSpec(dict(reversed(claims.items())), replicas)
     assert assign_sticky(backwards, subtopologies) == assigned
 
 
 @few
 @given(some_members, st.integers(0, 3), some_topologies)
 def test_processes_of_one_member_are_balanced_and_then_keep_their_active_tasks(
-    claims: dict[str, MemberSpec], replicas: int, subtopologies: Topology
+    claims: dict[str, StreamsMemberSpec], replicas: int, subtopologies: Topology
 ) -> None:
-    spec = GroupSpec(apart(claims), replicas)
+    spec = StreamsGroupSpec(apart(claims), replicas)
     assigned = assign_sticky(spec, subtopologies)
     sizes = [len(share.active) for share in assigned.values()]
     assert max(sizes) - min(sizes) <= 1
@@ -443,9 +443,9 @@ def test_processes_of_one_member_are_balanced_and_then_keep_their_active_tasks(
 @given(st.integers(2, 12), st.integers(1, 30))
 def test_a_member_that_joins_gets_its_share_and_nothing_else_moves(count: int, task_count: int) -> None:
     subtopologies = topology(f"a{task_count}")
-    spec = GroupSpec({f"m{index}": MemberSpec(f"p{index}") for index in range(count)})
+    spec = StreamsGroupSpec({f"m{index}": StreamsMemberSpec(f"p{index}") for index in range(count)})
     before = after(spec, assign_sticky(spec, subtopologies))
-    joined = GroupSpec({**before.members, "new": MemberSpec("new")})
+    joined = StreamsGroupSpec({**before.members, "new": StreamsMemberSpec("new")})
     assigned = assign_sticky(joined, subtopologies)
     assert all((assigned[name].active - member.assigned.active).is_empty for name, member in before.members.items())
     assert len(assigned["new"].active) in (task_count // (count + 1), -(-task_count // (count + 1)))
@@ -453,10 +453,10 @@ def test_a_member_that_joins_gets_its_share_and_nothing_else_moves(count: int, t
 
 def test_the_work_is_proportional_to_the_tasks() -> None:
     def work(size: int) -> int:
-        spec = GroupSpec({f"m{index}": MemberSpec(f"p{index // 3}") for index in range(size)}, 2)
+        spec = StreamsGroupSpec({f"m{index}": StreamsMemberSpec(f"p{index // 3}") for index in range(size)}, 2)
         subtopologies = topology(f"a{size * 5} b{size * 5}")
         spec = after(spec, assign_sticky(spec, subtopologies))
-        spec = GroupSpec({name: member for name, member in spec.members.items() if name != "m0"}, 2)
+        spec = StreamsGroupSpec({name: member for name, member in spec.members.items() if name != "m0"}, 2)
         return lines_run(lambda: assign_sticky(spec, subtopologies))
 
     small, large = work(5), work(50)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from coordinator.group.streams.configured import ConfiguredTopology, configure
 from coordinator.group.streams.partition_counts import repartition_counts
-from coordinator.group.streams.status import Status, StatusCode
-from coordinator.group.streams.topology import CopartitionGroup, InternalTopic, Subtopology, Topology
+from coordinator.group.streams.status import GroupStatus, StatusCode
+from coordinator.group.streams.topology import CopartitionGroup, InternalTopicInfo, Subtopology, Topology
 from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import hash_map_order
 from protocol.messages import streams_group_describe as describe
@@ -32,10 +32,10 @@ NEVER_WRITTEN = (
 )
 
 
-def internal(names: str) -> tuple[InternalTopic, ...]:
+def internal(names: str) -> tuple[InternalTopicInfo, ...]:
     """Returns internal topics: `fixed=4` has its partition count."""
     pairs = (name.partition("=") for name in names.split())
-    return tuple(InternalTopic(name, int(count or 0)) for name, _, count in pairs)
+    return tuple(InternalTopicInfo(name, int(count or 0)) for name, _, count in pairs)
 
 
 def subtopology(
@@ -81,8 +81,8 @@ def rejection(*subtopologies: Subtopology, existing: str = "") -> KafkaError:
     return caught.value
 
 
-def incorrectly_partitioned(detail: str) -> Status:
-    return Status(StatusCode.INCORRECTLY_PARTITIONED_TOPICS, detail)
+def incorrectly_partitioned(detail: str) -> GroupStatus:
+    return GroupStatus(StatusCode.INCORRECTLY_PARTITIONED_TOPICS, detail)
 
 
 @pytest.mark.parametrize(
@@ -290,20 +290,20 @@ EXAMPLE = topology(
         "subtopology1",
         source_topics=("source1",),
         repartition_sinks=("repartition",),
-        changelogs=(InternalTopic("changelog1", configs=(("cleanup.policy", "compact"),)),),
+        changelogs=(InternalTopicInfo("changelog1", configs=(("cleanup.policy", "compact"),)),),
     ),
     Subtopology(
         "subtopology2",
         source_topics=("source2",),
-        repartition_sources=(InternalTopic("repartition", replication_factor=3),),
-        changelogs=(InternalTopic("changelog2"),),
+        repartition_sources=(InternalTopicInfo("repartition", replication_factor=3),),
+        changelogs=(InternalTopicInfo("changelog2"),),
         copartition_groups=(CopartitionGroup(source_topics=(0,), repartition_sources=(0,)),),
     ),
 )
 
 
 def test_a_source_topic_is_missing() -> None:
-    problem = Status(StatusCode.MISSING_SOURCE_TOPICS, "Source topics source2 are missing.")
+    problem = GroupStatus(StatusCode.MISSING_SOURCE_TOPICS, "Source topics source2 are missing.")
     assert configure(EXAMPLE, counts("source1=2")) == ConfiguredTopology(3, problem=problem)
 
 
@@ -333,8 +333,8 @@ def test_all_topics_exist() -> None:
     assert configured.subtopologies is not None
     second = configured.subtopologies["subtopology2"]
     assert (second.task_count, second.inputs, second.is_stateful) == (2, {"source2", "repartition"}, True)
-    assert second.repartition_sources == {"repartition": InternalTopic("repartition", 2, 3)}
-    assert second.changelogs == {"changelog2": InternalTopic("changelog2", 2)}
+    assert second.repartition_sources == {"repartition": InternalTopicInfo("repartition", 2, 3)}
+    assert second.changelogs == {"changelog2": InternalTopicInfo("changelog2", 2)}
 
 
 def test_an_internal_topic_exists_with_another_count() -> None:
@@ -359,18 +359,20 @@ def test_an_existing_repartition_topic_with_another_count_than_set() -> None:
 )
 def test_a_status_names_three_topics(count: int, listed: str) -> None:
     names = " ".join(f"t{index}" for index in range(count))
-    assert configure(topology(subtopology("0", names)), {}).problem == Status(
+    assert configure(topology(subtopology("0", names)), {}).problem == GroupStatus(
         StatusCode.MISSING_SOURCE_TOPICS, f"Source topics {listed} are missing."
     )
     configured = configure(topology(subtopology("0", "s", changelogs=names)), {"s": 1})
-    assert configured.problem == Status(StatusCode.MISSING_INTERNAL_TOPICS, f"Internal topics are missing: {listed}")
+    assert configured.problem == GroupStatus(
+        StatusCode.MISSING_INTERNAL_TOPICS, f"Internal topics are missing: {listed}"
+    )
 
 
 def test_missing_internal_topics_are_in_the_order_of_a_hash_map() -> None:
     names = " ".join(f"t{index}" for index in range(9))
     configured = configure(topology(subtopology("0", "s", changelogs=names)), {"s": 1})
     assert list(configured.missing) == ["t4", "t5", "t6", "t7", "t8", "t0", "t1", "t2", "t3"]
-    assert configured.problem == Status(
+    assert configured.problem == GroupStatus(
         StatusCode.MISSING_INTERNAL_TOPICS, "Internal topics are missing: t4, t5, t6 and 6 additional topics"
     )
 
@@ -439,7 +441,7 @@ def test_any_graph_gets_the_counts_that_kafka_computes(
             str(index),
             source_topics=tuple(sources),
             repartition_sinks=tuple(sinks),
-            repartition_sources=tuple(InternalTopic(name, fixed.get(name, 0)) for name in read),
+            repartition_sources=tuple(InternalTopicInfo(name, fixed.get(name, 0)) for name in read),
         )
         for index, (sources, sinks, read) in enumerate(graph)
     ]

@@ -7,13 +7,17 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from coordinator.group.streams.owned import NOTHING_OWNED, OwnedTasks
-from coordinator.group.streams.reconciliation import Claimed, MemberState, Standing, Step, reconcile
-from coordinator.group.streams.tasks import Task, TaskAssignment, Tasks
+from coordinator.group.streams.reconciliation import Claimed, MemberStanding, StreamsMemberState, TaskStep, reconcile
+from coordinator.group.streams.tasks import TaskAssignment, TaskId, Tasks
 from protocol.errors import ErrorCode, KafkaError
 
 EPOCH, TARGET_EPOCH = 10, 11
 ME, OTHER = "process", "other process"
-STABLE, UNREVOKED, UNRELEASED = MemberState.STABLE, MemberState.UNREVOKED_TASKS, MemberState.UNRELEASED_TASKS
+STABLE, UNREVOKED, UNRELEASED = (
+    StreamsMemberState.STABLE,
+    StreamsMemberState.UNREVOKED_TASKS,
+    StreamsMemberState.UNRELEASED_TASKS,
+)
 
 
 class Processes:
@@ -27,13 +31,13 @@ class Processes:
     ) -> None:
         self.active, self.standby, self.warmup = dict(active or {}), dict(standby or {}), dict(warmup or {})
 
-    def active_process(self, task: Task) -> str | None:
+    def active_process(self, task: TaskId) -> str | None:
         return self.active.get(task.partition)
 
-    def is_standby(self, task: Task, process_id: str) -> bool:
+    def is_standby(self, task: TaskId, process_id: str) -> bool:
         return self.standby.get(task.partition) == process_id
 
-    def is_warmup(self, task: Task, process_id: str) -> bool:
+    def is_warmup(self, task: TaskId, process_id: str) -> bool:
         return self.warmup.get(task.partition) == process_id
 
     def with_own(self, owned: OwnedTasks) -> Processes:
@@ -48,7 +52,7 @@ def tasks(*partitions: int) -> Tasks:
 
 
 def owned(active: Iterable[int] = (), standby: Iterable[int] = (), warmup: Iterable[int] = ()) -> OwnedTasks:
-    return OwnedTasks({Task("0", index): EPOCH for index in active}, tasks(*standby), tasks(*warmup))
+    return OwnedTasks({TaskId("0", index): EPOCH for index in active}, tasks(*standby), tasks(*warmup))
 
 
 def given(active: Iterable[int] = (), standby: Iterable[int] = (), warmup: Iterable[int] = ()) -> OwnedTasks:
@@ -61,15 +65,15 @@ def assignment(active: Iterable[int] = (), standby: Iterable[int] = (), warmup: 
 
 
 def step(
-    before: Standing, target: TaskAssignment, *, epoch: int = TARGET_EPOCH, claimed: Claimed = None,
+    before: MemberStanding, target: TaskAssignment, *, epoch: int = TARGET_EPOCH, claimed: Claimed = None,
     others: Processes | None = None,
-) -> Standing:  # fmt: skip
+) -> MemberStanding:  # fmt: skip
     holders = (others or Processes()).with_own(before.assigned).with_own(before.pending_revocation)
-    return reconcile(before, Step(epoch, target, ME, claimed, holders))
+    return reconcile(before, TaskStep(epoch, target, ME, claimed, holders))
 
 
-def stable(assigned: OwnedTasks) -> Standing:
-    return Standing(STABLE, EPOCH, assigned, NOTHING_OWNED)
+def stable(assigned: OwnedTasks) -> MemberStanding:
+    return MemberStanding(STABLE, EPOCH, assigned, NOTHING_OWNED)
 
 
 def both(first: OwnedTasks, second: OwnedTasks) -> OwnedTasks:
@@ -85,7 +89,7 @@ def test_a_member_keeps_its_tasks_in_a_new_epoch(role: str) -> None:
 
 def test_free_tasks_are_added_at_once_with_the_epoch_of_the_target() -> None:
     after = step(stable(owned((1,))), assignment((1, 2)))
-    assert after == Standing(STABLE, TARGET_EPOCH, both(owned((1,)), given((2,))), NOTHING_OWNED)
+    assert after == MemberStanding(STABLE, TARGET_EPOCH, both(owned((1,)), given((2,))), NOTHING_OWNED)
 
 
 @pytest.mark.parametrize("role", ["active", "standby", "warmup"])
@@ -93,23 +97,23 @@ def test_tasks_are_given_up_before_the_epoch_changes(role: str) -> None:
     before = stable(owned(**{role: (1, 2)}))
     target = assignment(**{role: (2, 3)})
     after = step(before, target)
-    assert after == Standing(UNREVOKED, EPOCH, owned(**{role: (2,)}), owned(**{role: (1,)}))
+    assert after == MemberStanding(UNREVOKED, EPOCH, owned(**{role: (2,)}), owned(**{role: (1,)}))
     assert step(after, target) is after
     assert step(after, target, claimed=assignment(**{role: (1, 2)})) is after
-    assert step(after, target, claimed=assignment(**{role: (2,)})) == Standing(
+    assert step(after, target, claimed=assignment(**{role: (2,)})) == MemberStanding(
         STABLE, TARGET_EPOCH, both(owned(**{role: (2,)}), given(**{role: (3,)})), NOTHING_OWNED
     )
 
 
 def test_a_member_that_must_give_up_more_has_the_next_epoch_meanwhile() -> None:
-    before = Standing(UNREVOKED, EPOCH, owned((2, 3)), owned((1,)))
+    before = MemberStanding(UNREVOKED, EPOCH, owned((2, 3)), owned((1,)))
     after = step(before, assignment((3,)), claimed=assignment((2, 3)), epoch=TARGET_EPOCH + 1)
-    assert after == Standing(UNREVOKED, EPOCH + 1, owned((3,)), owned((2,)))
+    assert after == MemberStanding(UNREVOKED, EPOCH + 1, owned((3,)), owned((2,)))
 
 
 def test_a_member_that_owns_none_of_the_revoked_tasks_advances_at_once() -> None:
     after = step(stable(owned((1, 2))), assignment((2,)), claimed=assignment((2,)))
-    assert after == Standing(STABLE, TARGET_EPOCH, owned((2,)), NOTHING_OWNED)
+    assert after == MemberStanding(STABLE, TARGET_EPOCH, owned((2,)), NOTHING_OWNED)
 
 
 @pytest.mark.parametrize(
@@ -130,8 +134,8 @@ def test_a_member_that_owns_none_of_the_revoked_tasks_advances_at_once() -> None
 def test_a_task_waits_until_it_is_released(role: str, others: Processes) -> None:
     target = assignment(**{role: (3,)})
     after = step(stable(NOTHING_OWNED), target, others=others)
-    assert after == Standing(UNRELEASED, TARGET_EPOCH, NOTHING_OWNED, NOTHING_OWNED)
-    assert step(after, target) == Standing(STABLE, TARGET_EPOCH, given(**{role: (3,)}), NOTHING_OWNED)
+    assert after == MemberStanding(UNRELEASED, TARGET_EPOCH, NOTHING_OWNED, NOTHING_OWNED)
+    assert step(after, target) == MemberStanding(STABLE, TARGET_EPOCH, given(**{role: (3,)}), NOTHING_OWNED)
 
 
 @pytest.mark.parametrize(
@@ -149,40 +153,40 @@ def test_copies_of_other_processes_are_no_obstacle(role: str, others: Processes)
 
 def test_some_tasks_are_added_while_others_are_awaited() -> None:
     after = step(stable(NOTHING_OWNED), assignment((1, 2)), others=Processes(active={2: OTHER}))
-    assert after == Standing(UNRELEASED, TARGET_EPOCH, given((1,)), NOTHING_OWNED)
+    assert after == MemberStanding(UNRELEASED, TARGET_EPOCH, given((1,)), NOTHING_OWNED)
 
 
 def test_a_standby_task_becomes_active_in_one_step() -> None:
     after = step(stable(owned(standby=(1,))), assignment((1,)))
-    assert after == Standing(STABLE, TARGET_EPOCH, given((1,)), NOTHING_OWNED)
+    assert after == MemberStanding(STABLE, TARGET_EPOCH, given((1,)), NOTHING_OWNED)
 
 
 def test_a_standby_task_is_kept_until_the_active_task_is_free() -> None:
     after = step(stable(owned(standby=(1,))), assignment((1,)), others=Processes(active={1: OTHER}))
-    assert after == Standing(UNRELEASED, TARGET_EPOCH, owned(standby=(1,)), NOTHING_OWNED)
+    assert after == MemberStanding(UNRELEASED, TARGET_EPOCH, owned(standby=(1,)), NOTHING_OWNED)
     assert step(after, assignment((1,))).assigned == given((1,))
 
 
 def test_a_promotion_waits_for_the_tasks_that_the_member_must_give_up() -> None:
     after = step(stable(owned((2,), standby=(1,))), assignment((1,)))
-    assert after == Standing(UNREVOKED, EPOCH, owned(standby=(1,)), owned((2,)))
+    assert after == MemberStanding(UNREVOKED, EPOCH, owned(standby=(1,)), owned((2,)))
 
 
 def test_an_active_task_becomes_a_standby_task_while_it_is_given_up() -> None:
     after = step(stable(owned((1,))), assignment(standby=(1,)))
-    assert after == Standing(UNREVOKED, EPOCH, owned(standby=(1,)), owned((1,)))
+    assert after == MemberStanding(UNREVOKED, EPOCH, owned(standby=(1,)), owned((1,)))
     after = step(after, assignment(standby=(1,)), claimed=assignment(standby=(1,)))
-    assert after == Standing(STABLE, TARGET_EPOCH, owned(standby=(1,)), NOTHING_OWNED)
+    assert after == MemberStanding(STABLE, TARGET_EPOCH, owned(standby=(1,)), NOTHING_OWNED)
 
 
 @pytest.mark.parametrize(("before", "after"), [("standby", "warmup"), ("warmup", "standby")])
 def test_copies_change_their_role_in_one_step(before: str, after: str) -> None:
     moved = step(stable(owned(**{before: (1,)})), assignment(**{after: (1,)}))
-    assert moved == Standing(STABLE, TARGET_EPOCH, owned(**{after: (1,)}), NOTHING_OWNED)
+    assert moved == MemberStanding(STABLE, TARGET_EPOCH, owned(**{after: (1,)}), NOTHING_OWNED)
 
 
 def test_a_member_in_an_unknown_state_starts_over_without_tasks() -> None:
-    before = Standing(MemberState.UNKNOWN, EPOCH, owned((1,)), NOTHING_OWNED)
+    before = MemberStanding(StreamsMemberState.UNKNOWN, EPOCH, owned((1,)), NOTHING_OWNED)
     for claimed in (None, assignment((1,))):
         with pytest.raises(KafkaError) as error:
             step(before, assignment((1,)), claimed=claimed)

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from coordinator.group.streams.configured import ConfiguredSubtopology
 from coordinator.group.streams.endpoints import endpoint_to_partitions
-from coordinator.group.streams.tasks import NO_TASKS, Task, TaskAssignment, Tasks
-from coordinator.group.streams.topology import InternalTopic
+from coordinator.group.streams.tasks import NO_TASKS, TaskAssignment, TaskId, Tasks
+from coordinator.group.streams.topology import InternalTopicInfo
 from protocol.coordinator_records.streams_group import TaskIds
 from protocol.messages.streams_group_heartbeat import Endpoint, TopicPartition
 
-task_sets = st.sets(st.builds(Task, st.sampled_from("abc"), st.integers(0, 3)))
+task_sets = st.sets(st.builds(TaskId, st.sampled_from("abc"), st.integers(0, 3)))
 
 
 @given(task_sets, task_sets)
-def test_tasks_are_a_set(left: set[Task], right: set[Task]) -> None:
+def test_tasks_are_a_set(left: set[TaskId], right: set[TaskId]) -> None:
     one, other = Tasks.of(left), Tasks.of(right)
     assert list(one) == sorted(left)
     assert list(one | other) == sorted(left | right)
@@ -54,7 +54,7 @@ def test_an_assignment_is_empty_without_any_task() -> None:
 ENDPOINT = Endpoint(host="localhost", port=9092)
 SUBTOPOLOGIES = {
     "0": ConfiguredSubtopology(5, frozenset({"B", "A"})),
-    "1": ConfiguredSubtopology(5, repartition_sources={"R": InternalTopic("R", 5)}),
+    "1": ConfiguredSubtopology(5, repartition_sources={"R": InternalTopicInfo("R", 5)}),
 }
 
 

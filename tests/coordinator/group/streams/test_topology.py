@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coordinator.group.streams.requests import check
-from coordinator.group.streams.topology import CopartitionGroup, InternalTopic, Subtopology, Topology
+from coordinator.group.streams.topology import CopartitionGroup, InternalTopicInfo, Subtopology, Topology
 from protocol.codec import decode, encode
 from protocol.coordinator_records.streams_group import StreamsGroupTopologyValue
 from protocol.errors import ErrorCode, KafkaError
@@ -64,12 +64,12 @@ def test_a_topology_is_read_from_a_request() -> None:
             "b": Subtopology(
                 "b",
                 source_topics=("s2", "s1"),
-                changelogs=(InternalTopic("c2"), InternalTopic("c1", configs=(("retention", "5"),))),
+                changelogs=(InternalTopicInfo("c2"), InternalTopicInfo("c1", configs=(("retention", "5"),))),
                 repartition_sinks=("r2", "r1"),
-                repartition_sources=(InternalTopic("r0", 4, 3),),
+                repartition_sources=(InternalTopicInfo("r0", 4, 3),),
                 copartition_groups=(CopartitionGroup((0, 1), (), (0,)),),
             ),
-            "a": Subtopology("a", ("s1",), repartition_sources=(InternalTopic("r1"), InternalTopic("r2"))),
+            "a": Subtopology("a", ("s1",), repartition_sources=(InternalTopicInfo("r1"), InternalTopicInfo("r2"))),
         },
     )
 

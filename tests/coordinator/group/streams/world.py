@@ -9,7 +9,7 @@ from coordinator.group.records import GroupRecord
 from coordinator.group.state import Client
 from coordinator.group.streams.describe import described
 from coordinator.group.streams.group import StreamsGroup
-from coordinator.group.streams.heartbeat import HeartbeatResult, heartbeat
+from coordinator.group.streams.heartbeat import StreamsHeartbeatResult, heartbeat
 from coordinator.group.streams.member import StreamsMember
 from coordinator.group.streams.tasks import TaskAssignment, Tasks
 from protocol.messages.streams_group_describe import DescribedGroup
@@ -84,7 +84,7 @@ class StreamsGroups(Groups):
 
     def beat(
         self, member: str, epoch: int, *, owned: TasksOf | None = None, version: int = 1, **fields: object
-    ) -> HeartbeatResult:
+    ) -> StreamsHeartbeatResult:
         """Sends a heartbeat; `owned` are active tasks."""
         tasks = None if owned is None else task_ids(owned)
         none: list[TaskIds] | None = None if owned is None else []
@@ -103,7 +103,7 @@ class StreamsGroups(Groups):
         )
         return self.ask(heartbeat, request, Client(version, "client", "/host")).answer
 
-    def enter(self, member: str, described: Topology | None = None, **fields: object) -> HeartbeatResult:
+    def enter(self, member: str, described: Topology | None = None, **fields: object) -> StreamsHeartbeatResult:
         """Joins; the member is its own process unless `process_id` says otherwise."""
         return self.beat(
             member,
@@ -117,7 +117,7 @@ class StreamsGroups(Groups):
             },
         )
 
-    def settled(self, member: str, described: Topology | None = None, **fields: object) -> HeartbeatResult:
+    def settled(self, member: str, described: Topology | None = None, **fields: object) -> StreamsHeartbeatResult:
         """Joins as the first member, and sends a heartbeat once the first assignment is made."""
         epoch = self.enter(member, described, **fields).response.member_epoch
         self.advance(DELAY_MS)
@@ -127,13 +127,13 @@ class StreamsGroups(Groups):
         return described(self.shard.state, GROUP)
 
 
-def active(heard: HeartbeatResult) -> dict[str, list[int]] | None:
+def active(heard: StreamsHeartbeatResult) -> dict[str, list[int]] | None:
     """Returns the active tasks in an answer."""
     tasks = heard.response.active_tasks
     return None if tasks is None else {entry.subtopology_id: entry.partitions for entry in tasks}
 
 
-def codes(heard: HeartbeatResult) -> list[int]:
+def codes(heard: StreamsHeartbeatResult) -> list[int]:
     """Returns the codes of the statuses in an answer."""
     return [status.status_code for status in heard.response.status or ()]
 
