@@ -90,24 +90,23 @@ $(EXAMPLES_SETUP): requirements/examples.lock $(SETUP)
 test-examples: $(EXAMPLES_SETUP) ## test odradek.testing, the examples in four languages, and the image with Testcontainers; a few minutes
 	$(BIN)/python -m pytest tests/interop/testing -m examples --timeout 600
 
+.PHONY: test-applications
+test-applications: $(SETUP) ## applications of many frameworks, killed beside their broker; installs them into .cache; ten minutes
+	$(BIN)/python -m pytest tests/interop/applications -m applications --timeout 1200 $(if $(ONLY),-k "$(ONLY)")
+
 .PHONY: test-metrics
 test-metrics: $(SETUP) ## test metrics with a real Prometheus, and each alert with its fault; some minutes
 	$(BIN)/python -m pytest tests/interop -m metrics --timeout 900 $(if $(DASHBOARDS),--dashboards=$(DASHBOARDS))
-
-.PHONY: test-franz-go
-test-franz-go: $(SETUP) ## run franz-go's own tests (needs Go): BROKER=apache NODES=3 KILL_EVERY_S=20 RECORDS=50000 MATCHING=ETL AGAINST=FILE
-	$(BIN)/python -m tests.interop.suites.franz_go $(if $(BROKER),--broker $(BROKER)) $(if $(NODES),--nodes $(NODES)) \
-		$(if $(KILL_EVERY_S),--kill-every-s $(KILL_EVERY_S)) $(if $(RECORDS),--records $(RECORDS)) \
-		$(if $(MATCHING),--tests "$(MATCHING)") $(if $(RESULTS),--results "$(RESULTS)") $(if $(AGAINST),--against "$(AGAINST)")
 
 .PHONY: soak
 soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
 	$(BIN)/python -m pytest tests/interop/test_kill.py --kill-cycles=$(or $(CYCLES),5000)
 
 .PHONY: conformance
-conformance: $(SETUP) ## Apache Kafka's own suites, for hours: SUITES="clients tools streams" BROKER=apache CLASSES=AclCommandTest,TopicCommandTest
-	$(BIN)/python -m tests.interop.suites.apache $(SUITES) --broker $(or $(BROKER),odradek) $(if $(CLASSES),--classes $(CLASSES)); \
-		status=$$?; $(BIN)/python -m docs.conformance; exit $$status
+conformance: $(SETUP) ## suites that others wrote: SUITES="kafka-python sarama apache-tools" NODES=1, 3 or mixed BROKER=apache TESTS=… KILL_EVERY_S=20
+	$(BIN)/python -m tests.interop.suites $(SUITES) $(if $(BROKER),--broker $(BROKER)) $(if $(NODES),--nodes $(NODES)) \
+		$(if $(KILL_EVERY_S),--kill-every-s $(KILL_EVERY_S)) $(if $(TESTS),--tests "$(TESTS)") \
+		$(if $(RESULTS),--results "$(RESULTS)"); status=$$?; $(BIN)/python -m docs.conformance; exit $$status
 
 .PHONY: simulate
 simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all; each failing seed is printed
@@ -229,10 +228,11 @@ locks: ## regenerate requirements/*.lock from pyproject.toml (needs uv)
 	$(call lock,gssapi.lock,--extra dev --extra gssapi)
 	$(call lock,bench.lock,--extra dev --extra bench)
 	$(call lock,pipeline.lock,--extra dev --extra pipeline)
+	$(call lock,../tests/interop/applications/requirements.lock,,tests/interop/applications/requirements.in)
 
 define lock
 uv pip compile --quiet --upgrade --python-version 3.11 --universal --generate-hashes --no-emit-index-url \
-	--no-emit-find-links --custom-compile-command "make locks" $(2) pyproject.toml -o requirements/$(1)
+	--no-emit-find-links --custom-compile-command "make locks" $(2) $(or $(3),pyproject.toml) -o requirements/$(1)
 endef
 
 .PHONY: clean

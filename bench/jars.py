@@ -14,8 +14,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 JARS = CACHE / "jvm"
-APACHE_KAFKA = "4.3.1"
+APACHE_KAFKA = "4.4.0"
+"""The version of the broker and of kafka-storage."""
+
+APACHE_TOOLS = "4.3.1"
+"""The version of the other tools, of Streams and of the test suites, and of brokers in rolling upgrades: Maven Central
+has no kafka-tools 4.4.0, and older tools don't run with the classes of 4.4.0."""
+
 POM = Path(__file__).with_name("apache-kafka.xml")
+BROKER_POM = Path(__file__).with_name("apache-broker.xml")
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 RESOLVE_TIMEOUT_S = 600
 
@@ -61,10 +68,20 @@ def resolve(name: str, pom: Path, *definitions: str) -> Path:
 
 @cache
 def apache_kafka(version: str = APACHE_KAFKA) -> Path:
-    """Returns the jars of the broker and its command line tools."""
-    return resolve(f"apache-kafka-{version}", POM, f"-Dkafka.version={version}")
+    """Returns the jars of a broker and of kafka-storage; of versions other than 4.4.0, with the other tools."""
+    pom = BROKER_POM if version == APACHE_KAFKA else POM
+    return resolve(f"apache-kafka-{version}", pom, f"-Dkafka.version={version}")
+
+
+def storage_tool(*arguments: str) -> list[str]:
+    """Returns the command line of kafka-storage."""
+    return _java(APACHE_KAFKA, "kafka.tools.StorageTool", *arguments)
 
 
 def tool(main: str, *arguments: str) -> list[str]:
-    """Returns the command line of one of Apache Kafka's tools, by its main class."""
-    return ["java", *TOOL_FLAGS, "-cp", f"{apache_kafka()}/*", main, *arguments]
+    """Returns the command line of another of Apache Kafka's tools, by its main class."""
+    return _java(APACHE_TOOLS, main, *arguments)
+
+
+def _java(version: str, main: str, *arguments: str) -> list[str]:
+    return ["java", *TOOL_FLAGS, "-cp", f"{apache_kafka(version)}/*", main, *arguments]

@@ -37,13 +37,21 @@ def open_binary(path: str, option: str) -> BinaryIO:
         raise misuse(f"{option} {path}: {error.strerror}") from None
 
 
-def write_private(path: str, text: str) -> None:
+def read_end(path: str, option: str, limit: int) -> bytes:
+    """Returns at most the last `limit` bytes of a file. Raises CommandError like `read_text`."""
+    with open_binary(path, option) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - limit, 0))
+        return file.read(limit)
+
+
+def write_private(path: str, content: bytes) -> None:
     """Replaces a file that only the user may read, and creates its folder. Raises CommandError."""
     temporary = f"{path}.new"
     try:
         os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(content)
         os.replace(temporary, path)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from None

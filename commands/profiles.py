@@ -215,4 +215,4 @@ def _quoted(text: str) -> str:
 
 def _write(path: str, text: str) -> None:
     parse_profiles(text, path)
-    write_private(path, text)
+    write_private(path, text.encode())

@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from docs import conformance_franz_go
+from docs import conformance_clients
 from tests.interop.suites.apache import outcomes
 from tests.interop.suites.apache.outcomes import NOT_POINTABLE, OUTCOMES, PASSED, SKIPPED, JUnitTest
 
@@ -28,8 +28,9 @@ TITLES = {
 HEAD = """# Conformance
 
 This page has the results of test suites that other projects wrote, on clusters of Odradek's processes, and on clusters
-of Apache Kafka under the same harness. `make conformance` runs them and writes the results; this page is generated from
-the results.
+of Apache Kafka under the same harness. `make conformance SUITES="kafka-python sarama" NODES=3 BROKER=odradek` runs them
+and writes the results; this page is generated from the results. `make conformance` alone lists nothing to run;
+`python -m tests.interop.suites --help` names the suites.
 
 Apache Kafka's own JUnit suites come from Maven Central, unchanged. Two classes of their runtime, which start brokers
 inside the JVM, are replaced by classes that start `odradek` (`tests/interop/suites/apache`).
@@ -113,9 +114,15 @@ def escaped(text: str) -> str:
 
 
 def page() -> str:
-    results = load()
+    loaded = load()
+    results = [result for result in loaded if "classes" in result]
     rows = "".join(f"{row(result)}\n" for result in results)
-    return HEAD + rows + "".join(sections(not_passed(results))) + conformance_franz_go.section()
+    return (
+        HEAD
+        + rows
+        + "".join(sections(not_passed(results)))
+        + conformance_clients.section(result for result in loaded if "tests" in result)
+    )
 
 
 if __name__ == "__main__":

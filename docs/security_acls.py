@@ -25,7 +25,8 @@ between brokers are authorized like requests of clients.
 - A DENY entry wins over all ALLOW entries, however specific they are.
 - An ALLOW of READ, WRITE, DELETE or ALTER implies DESCRIBE, and an ALLOW of ALTER_CONFIGS implies DESCRIBE_CONFIGS. A
   DENY implies no other operation.
-- Names are literal, `*`, or prefixes; hosts are literal or `*`; `User:*` matches every user.
+- Names are literal, `*`, or prefixes; `User:*` matches every user. A host is an address, `*`, or from metadata.version
+  4.4-IV1 on a network such as `10.0.0.0/8` or `2001:db8::/32` (KIP-1276).
 - The broker caches decisions for a connection until any entry changes; a fetch session is checked at each fetch.
 - The broker accepts clients only after all entries are loaded.
 

@@ -109,7 +109,7 @@ class FrameReader:
             return [chunk[SIZE_BYTES:]]  # exactly one whole frame, as in most reads
         frames: list[memoryview] = []
         while end - position >= SIZE_BYTES:
-            size = SIZE.unpack_from(chunk, position)[0]
+            size: int = SIZE.unpack_from(chunk, position)[0]
             start = position + SIZE_BYTES
             position = start + size
             if not 0 <= size <= self.max_frame_bytes:

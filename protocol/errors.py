@@ -1,6 +1,6 @@
 """The error codes of the protocol, and Odradek's exceptions for them.
 
-The codes and their names are the protocol's (org.apache.kafka.common.protocol.Errors, 4.3.1). A line declares a code,
+The codes and their names are the protocol's (org.apache.kafka.common.protocol.Errors, 4.4.0). A line declares a code,
 its default message, and RETRY if a client may retry; everything else is derived from it.
 """
 
@@ -160,6 +160,9 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131, "the topology's epoch is invalid"
     STREAMS_TOPOLOGY_FENCED = 132, "the topology's epoch is outdated"
     SHARE_SESSION_LIMIT_REACHED = 133, "the broker has the maximum number of share sessions", RETRY
+    GROUP_DELETION_FAILED = 134, "the group could not be deleted"
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135, "the topology description could not be processed"
+    CONTROLLER_ID_NOT_REGISTERED = 136, "the controller is not registered"
 
 
 _BY_NUMBER: dict[int, ErrorCode] = {int(code): code for code in ErrorCode}

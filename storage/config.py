@@ -106,7 +106,6 @@ class LogConfig(Config):
         BOOLEAN,
         False,
         "Let share groups write records that they can't deliver to this topic (KIP-1191).",
-        internal=True,
     )
     file_delete_delay_ms = option(
         LONG,
@@ -233,6 +232,20 @@ class LogConfig(Config):
     )
     preallocate = option(
         BOOLEAN, False, "Reserve disk space for a segment when it is created.", synonyms=("log.preallocate",)
+    )
+    remote_copy_lag_bytes = option(
+        LONG,
+        -1,
+        "With tiered storage, bytes of a partition that are not copied to the remote tier yet (KIP-1241).",
+        at_least=-1,
+        synonyms=("log.remote.copy.lag.bytes",),
+    )
+    remote_copy_lag_ms = option(
+        LONG,
+        0,
+        "With tiered storage, age from which segments are copied to the remote tier (KIP-1241).",
+        at_least=-1,
+        synonyms=("log.remote.copy.lag.ms",),
     )
     remote_log_copy_disable = option(BOOLEAN, False, "With tiered storage, stop copying segments to the remote tier.")
     remote_log_delete_on_disable = option(

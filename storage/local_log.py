@@ -191,7 +191,7 @@ class LocalLog:
     @property
     def must_flush(self) -> bool:
         """True if flush.messages requires a flush before the latest appends are acknowledged."""
-        return self.log_end_offset - self.recovery_point >= self._config.flush_messages
+        return self.flushes and self.log_end_offset - self.recovery_point >= self._config.flush_messages
 
     def due_flush(self, now_ms: int) -> int | None:
         """Returns the offset to flush to: the log's end if flush.messages or flush.ms requires a flush, otherwise the

@@ -91,7 +91,7 @@ class ApacheMake(Make):
             )
 
     def storage_tool(self) -> list[str]:
-        return jars.tool("kafka.tools.StorageTool", "format")
+        return jars.storage_tool("format")
 
     def command(self, properties: Path, *, is_controller: bool) -> list[str]:
         flags = (*ApacheKafka.FLAGS, *(CONTROLLER_HEAP if is_controller else ()))

@@ -189,7 +189,7 @@ class ApacheKafka(PeerProcess):
         if self.template.exists():
             return
         properties = self.write_properties(self.template, "127.0.0.1:1")
-        command = jars.tool("kafka.tools.StorageTool", "format", "-t", self.CLUSTER_ID, "-c", str(properties))
+        command = jars.storage_tool("format", "-t", self.CLUSTER_ID, "-c", str(properties))
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         if ended.returncode:
             raise Unavailable(f"formatting failed: {ended.stdout[-500:]}{ended.stderr[-500:]}")

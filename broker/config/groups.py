@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol.config import CLUSTER_WIDE, INT, LIST, LONG, SHORT, STRING, Check, Config, option
+from protocol.config import BOOLEAN, CLUSTER_WIDE, INT, LIST, LONG, SHORT, STRING, Check, Config, option
 
 MAX_INT: Final = (1 << 31) - 1
 
@@ -46,6 +46,13 @@ class GroupOptions(Config):
     group_max_size = option(INT, MAX_INT, "Maximum number of members in a classic group.", at_least=1)
     group_consumer_assignment_interval_ms = option(
         INT, 1_000, "Shortest time between two computed assignments of a group.", at_least=0, update=CLUSTER_WIDE
+    )
+    group_consumer_assignor_offload_enable = option(
+        BOOLEAN,
+        True,
+        "Has no effect: the broker decides where an assignor runs.",
+        update=CLUSTER_WIDE,
+        internal=True,
     )
     group_consumer_assignors = option(
         LIST, ("uniform", "range"), "Server-side assignors; the first is the default.", may_be_empty=False

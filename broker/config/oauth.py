@@ -87,7 +87,8 @@ def _signed(own: ListenerOptions, url: str | None, jaas: Mapping[str, str]) -> S
         problem = f"{own.sasl_oauthbearer_jwt_validator_class}: Java classes are not loaded"
         raise ConfigError(f"{VALIDATOR}: {problem}; {JWT_VALIDATORS[0]} is supported", name=VALIDATOR)
     _check_times(own)
-    issuer = own.sasl_oauthbearer_expected_issuer
+    issuer = (own.sasl_oauthbearer_expected_issuer or "").strip() or None
+    _check_expectations(own, issuer)
     return SignedTokenOptions(
         jwks_url=url.strip(),
         refresh_ms=own.sasl_oauthbearer_jwks_endpoint_refresh_ms,
@@ -95,11 +96,25 @@ def _signed(own: ListenerOptions, url: str | None, jaas: Mapping[str, str]) -> S
         retry_max_ms=own.sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms,
         clock_skew_seconds=own.sasl_oauthbearer_clock_skew_seconds,
         audiences=frozenset(own.sasl_oauthbearer_expected_audience),
-        issuer=issuer.strip() or None if issuer is not None else None,
+        issuer=issuer,
         scope_claim=_claim_name("sasl.oauthbearer.scope.claim.name", own.sasl_oauthbearer_scope_claim_name),
         sub_claim=_claim_name("sasl.oauthbearer.sub.claim.name", own.sasl_oauthbearer_sub_claim_name),
         ssl={name: value for name, value in jaas.items() if name.startswith("ssl.")},
     )
+
+
+def _check_expectations(own: ListenerOptions, issuer: str | None) -> None:
+    """Raises ConfigError if tokens of other services or of other issuers would be accepted, unless an option allows
+    it.
+    """
+    for claim, is_expected, is_allowed in (
+        ("audience", bool(own.sasl_oauthbearer_expected_audience), own.sasl_oauthbearer_allow_unverified_audience),
+        ("issuer", issuer is not None, own.sasl_oauthbearer_allow_unverified_issuer),
+    ):
+        if not is_expected and not is_allowed:
+            name = f"sasl.oauthbearer.expected.{claim}"
+            problem = f"it must be set, so that the {claim} of tokens is verified; any {claim} is accepted only with"
+            raise ConfigError(f"{name}: {problem} sasl.oauthbearer.allow.unverified.{claim}=true", name=name)
 
 
 def _check_times(own: ListenerOptions) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol.config import CLASS, INT, LIST, LONG, STRING, Config, option
+from protocol.config import BOOLEAN, CLASS, INT, LIST, LONG, STRING, Config, option
 
 PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer."
 OAUTH_MODULE: Final = f"{PACKAGE}OAuthBearerLoginModule"
@@ -47,11 +47,16 @@ class OAuthOptions(Config):
     sasl_oauthbearer_clock_skew_seconds = option(
         INT, 30, "Maximum difference between the issuer's clock and this broker's.", importance="low"
     )
+    sasl_oauthbearer_allow_unverified_audience = option(
+        BOOLEAN, False, "Start without an expected audience, and then accept tokens for any audience."
+    )
+    sasl_oauthbearer_allow_unverified_issuer = option(
+        BOOLEAN, False, "Start without an expected issuer, and then accept tokens of any issuer."
+    )
     sasl_oauthbearer_expected_audience = option(
         LIST,
         (),
-        "Accepted audiences: a token's aud claim must contain one of them. If none are set, tokens with an "
-        "audience are rejected.",
+        "Accepted audiences: a token's aud claim must contain one of them.",
         importance="high",
     )
     sasl_oauthbearer_expected_issuer = option(

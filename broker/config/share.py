@@ -8,24 +8,27 @@ from protocol.config import BOOLEAN, CLUSTER_WIDE, INT, LIST, SHORT, STRING, Con
 class ShareOptions(Config):
     """Share groups (KIP-932) and the coordinator of their state."""
 
-    # Options that Kafka 4.3 does not have are internal: DescribeConfigs returns them only when they are set.
-
     errors_deadletterqueue_auto_create_topics_enable = option(
         BOOLEAN,
         False,
         "Create the dead-letter queue topic of a share group if it does not exist (KIP-1191).",
         update=CLUSTER_WIDE,
-        internal=True,
     )
     errors_deadletterqueue_topic_name_prefix = option(
         STRING,
         "dlq.",
         "Required prefix of the name of a dead-letter queue topic (KIP-1191).",
         update=CLUSTER_WIDE,
-        internal=True,
     )
     group_share_assignment_interval_ms = option(
         INT, 1_000, "Shortest time between two computed assignments of a group.", at_least=0, update=CLUSTER_WIDE
+    )
+    group_share_assignor_offload_enable = option(
+        BOOLEAN,
+        True,
+        "Has no effect: the broker decides where an assignor runs.",
+        update=CLUSTER_WIDE,
+        internal=True,
     )
     group_share_assignors = option(LIST, ("simple",), "Server-side assignors.", may_be_empty=False)
     group_share_delivery_count_limit = option(

@@ -125,6 +125,20 @@ class TopicDefaults(Config):
     log_preallocate = option(
         BOOLEAN, False, "Reserve disk space for a segment when it is created.", update=CLUSTER_WIDE
     )
+    log_remote_copy_lag_bytes = option(
+        LONG,
+        -1,
+        "With tiered storage, bytes of a partition that are not copied to the remote tier yet (KIP-1241).",
+        at_least=-1,
+        update=CLUSTER_WIDE,
+    )
+    log_remote_copy_lag_ms = option(
+        LONG,
+        0,
+        "With tiered storage, age from which segments are copied to the remote tier (KIP-1241).",
+        at_least=-1,
+        update=CLUSTER_WIDE,
+    )
     log_retention_bytes = option(
         LONG,
         -1,

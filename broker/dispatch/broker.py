@@ -23,6 +23,7 @@ from broker.replica.topics import DEFAULT_COUNT, OwnTopic
 from broker.request.context import Context
 from broker.request.record_work import RecordWork
 from broker.request.timeouts import Timeouts
+from broker.request.turns import Turns
 from broker.shards.environment import Environment
 from broker.shards.groups import GroupCoordinator
 from broker.shards.hosting import KeyCoordinator
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from broker.shards.anywhere import Anywhere
     from broker.telemetry import telemetry
     from broker.telemetry.telemetry import Telemetry
+    from protocol.messages.create_topics import CreatableTopic
     from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
     from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 else:  # a broker that is alone, without telemetry, needs none of it
@@ -134,13 +136,16 @@ class Broker(Host):
         """True once a client, or a scrape, has used it."""
         return "telemetry" in vars(self)
 
-    async def auto_create_topics(self, names: Sequence[str], context: Context) -> Mapping[str, ErrorCode]:
+    async def auto_create_topics(self, names: Sequence[str], context: Context, turns: Turns) -> Mapping[str, ErrorCode]:
         """Creates topics for the client of a request, within its quota, and returns the errors of topics that could not
         be created."""
         internal = {coordinator.topic.name: coordinator.topic for coordinator in self.coordinators.values()}
-        topics = [
-            internal[name].creatable(self.config) if name in internal else self._auto_created(name) for name in names
-        ]
+
+        def creatable(name: str) -> CreatableTopic:
+            topic = internal[name].creatable(self.config) if name in internal else self._auto_created(name)
+            return topic.requested()
+
+        topics = await turns.map(creatable, names)
         quota = self.mutation_quotas.find(context, is_strict=True)
         response = await self.topics.create_own(topics, Asker(context.requester, quota=quota))
         return {topic.name: error_code(topic.error_code) for topic in response.topics if topic.error_code}

@@ -405,6 +405,8 @@ async def awaited(answer: Awaitable[Answer]) -> Answer:
 def as_answer(route: Route, context: Context, request: object, response: object) -> Answer:
     """Returns the answer for a handler's result: the response's frame, or a parked or running request that will have
     the answer. The request is None if a short cut read it."""
+    if isinstance(response, list):
+        return context.finish(response)
     if isinstance(response, ParkedCall):
         context.parked_ns = route.host.clock.monotonic_ns()
         response.bind(route)
@@ -412,7 +414,7 @@ def as_answer(route: Route, context: Context, request: object, response: object)
     if isinstance(response, Waiting):
         context.parked_ns = route.host.clock.monotonic_ns()
         return Running(answer_later(route, context, request, response))
-    if context.is_large and not (response is None or isinstance(response, list)):
+    if context.is_large and response is not None:
         context.parked_ns = route.host.clock.monotonic_ns()
         encoded = begin(route.encode_later(context, response))
         return Running(finished_later(context, encoded)) if isinstance(encoded, Waiting) else context.finish(encoded)

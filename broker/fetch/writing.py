@@ -105,6 +105,8 @@ def finish_frame(head: BytesWriter, rest: list[Buffer]) -> list[Buffer]:
         size += len(part)
     for n in range(SIZE_BYTES):
         head[n] = size >> 24 - 8 * n & 0xFF
+    if not rest:
+        return [head.getvalue()]
     parts: list[Buffer] = [head.getvalue(), *rest]
     return [b"".join(parts)] if size <= JOIN_LIMIT_BYTES else parts
 

@@ -88,6 +88,7 @@ NAMES = (
     "get_telemetry_subscriptions",
     "push_telemetry",
     "describe_topic_partitions",
+    "unregister_controller",
 )
 
 

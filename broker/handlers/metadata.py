@@ -8,7 +8,7 @@ client rebootstrap (KIP-1102), which this broker never does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from broker.dispatch.api import Api, Handle
@@ -62,18 +62,21 @@ async def metadata(call: Call[MetadataRequest]) -> MetadataResponse:
         topic_ids.pop(NO_UUID, None)  # beside ids, names are ignored
     if topic_ids:
         return response(call, await turns.map(partial(by_id, call), list(topic_ids)))
-    missing = {name for name in names if image.topic(name) is None}
+    known = await turns.map(image.topic, list(names))
+    missing = [name for name, topic in zip(names, known, strict=True) if topic is None]
     if missing and request.allow_auto_topic_creation and call.broker.config.auto_create_topics_enable:
         return await create_and_answer(call, names, missing)
     return response(call, await turns.map(lambda name: by_name(call, name, NOT_CREATED), list(names)))
 
 
-async def create_and_answer(call: Call[MetadataRequest], names: Iterable[str], missing: set[str]) -> MetadataResponse:
+async def create_and_answer(
+    call: Call[MetadataRequest], names: Iterable[str], missing: Sequence[str]
+) -> MetadataResponse:
     """Creates the missing topics within the client's quota, and describes all topics; a topic that could not be created
     has its error."""
-    errors = await call.broker.auto_create_topics(sorted(missing), call.context)
-    codes = {name: TOLD.get(code, code) for name, code in errors.items()}
-    return response(call, await call.turns().map(lambda name: by_name(call, name, codes), list(names)))
+    turns = call.turns()
+    errors = await call.broker.auto_create_topics(missing, call.context, turns)
+    return response(call, await turns.map(lambda name: by_name(call, name, errors), list(names)))
 
 
 def requested_topics(call: Call[MetadataRequest]) -> list[MetadataRequestTopic] | None:
@@ -97,7 +100,8 @@ def by_name(call: Call[MetadataRequest], name: str, errors: Mapping[str, ErrorCo
     topic = call.broker.image.topic(name)
     if topic is not None:
         return describe(call, topic)
-    missing = unknown(errors.get(name, unknown_code(name)), name)
+    code = errors[name] if name in errors else unknown_code(name)
+    missing = unknown(TOLD.get(code, code), name)
     missing.topic_authorized_operations = topic_operations(call, name, call.request.include_topic_authorized_operations)
     return missing
 

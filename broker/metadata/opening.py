@@ -35,7 +35,7 @@ from coordinator.cluster.loader import MetadataLoader, raised
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.quorum import FOLDER, opening_records, sole_voter
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.snapshot import BOOTSTRAP, read_snapshot
+from coordinator.cluster.snapshot import BOOTSTRAP, read_bootstrap
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import NO_UUID, Uuid
 from storage.checkpoint import delete_clean_shutdown
@@ -211,12 +211,12 @@ def open_controller(
         return random_uuid(random_bytes)
 
     def bootstrap() -> Sequence[MetadataRecord]:
-        path = os.path.join(metadata_dir, BOOTSTRAP)
-        try:
-            return read_snapshot(disk, path).records
-        except FileNotFoundError:
-            logger.warning("no bootstrap checkpoint: the cluster begins without users and with all features", path=path)
+        records = read_bootstrap(disk, metadata_dir)
+        if records is None:
+            message = "no bootstrap checkpoint: the cluster begins without users and with all features"
+            logger.warning(message, path=os.path.join(metadata_dir, BOOTSTRAP))
             return bootstrap_records()
+        return records
 
     if options.is_reachable:
         check_formatted(metadata_dir, disk)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.produce.message import response
 from broker.produce.request import ParsedProduce, ProducedPartition
+from broker.produce.writing import response
 from broker.request.context import Context
 from broker.request.pending import Answer, ParkedCall
 from protocol.errors import ErrorCode

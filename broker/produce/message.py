@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.produce import wire, writing
 from broker.produce.request import FIRST_TOPIC_ID_VERSION, NO_RECORDS, ParsedProduce, ProducedPartition, ProducedTopic
 from broker.produce.rules import RecordsRejected, batch_of, entry_error, is_transactional
 from broker.replica.replicas import compact
-from broker.request.eager import begin
 from broker.request.leaders import nodes
 from broker.request.turns import Turns
 from protocol.errors import ErrorCode
@@ -88,21 +86,14 @@ def parsed_partition(
     return produced
 
 
-def response(broker: Broker, context: Context, request: ParsedProduce) -> object:
-    """Returns the answer. It is written in place if no partition failed; otherwise it is a message with the errors of
-    partitions and their leaders (KIP-951). For many partitions, returns a coroutine that makes the message, which a
-    thread encodes."""
-    if context.is_large:
-        return begin(response_in_turns(broker, context, request))
-    if request.first_error == ErrorCode.NONE and request.version >= wire.FIRST_VERSION:
-        throttle_ms = 0 if broker.quotas is None else broker.quotas.record(context)
-        return writing.encoded(context.correlation_id, throttle_ms, request)
+def response_message(broker: Broker, context: Context, request: ParsedProduce) -> ProduceResponse:
+    """Returns the answer as a message, with the errors of partitions and their leaders (KIP-951)."""
     message = ProduceResponse(responses=[answered(broker, request, topic) for topic in request.topics])
     return message if request.version < FIRST_LEADER_VERSION else with_leaders(broker, context, message, request)
 
 
 async def response_in_turns(broker: Broker, context: Context, request: ParsedProduce) -> ProduceResponse:
-    """Returns the answer as a message."""
+    """Returns the same as `response_message`, in several turns of the event loop."""
     turns = Turns(broker.clock)
     message = ProduceResponse(responses=[])
     for topic in request.topics:

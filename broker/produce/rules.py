@@ -31,7 +31,7 @@ MIN_ENTRY_SIZE = 14
 """The least size of a message of any format (LegacyRecord.RECORD_OVERHEAD_V0)."""
 
 NOTHING = memoryview(b"")
-NO_OFFSET = -1
+NO_OFFSET: Final = -1
 SHOWN_ERRORS = 3
 """The number of invalid records in the message; the response lists all of them."""
 

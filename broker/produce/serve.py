@@ -11,17 +11,16 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
 from broker.produce.delayed import DelayedProduce
-from broker.produce.message import response
 from broker.produce.request import ALL, ParsedProduce, ProducedPartition, ProducedTopic
 from broker.produce.rules import FIRST_BATCH_VERSION, RecordsRejected, not_verified
 from broker.produce.transactions import verified_batches
-from broker.produce.verification import NOTHING, Verified
+from broker.produce.verification import Verified
+from broker.produce.writing import response
 from broker.replica.partition import Partition
 from broker.request.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from broker.request.context import Context
 from broker.request.eager import Waiting, begin
 from broker.request.turns import ENTRIES, Turns
-from coordinator.cluster.topics.names import is_internal
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from storage.appending.append import Settled
 from storage.appending.records_check import TooLong
@@ -196,7 +195,7 @@ def append(
         produced.fail(produced.rejection)
         return
     try:
-        guard = None if request.verified is NOTHING else request.verified.guard_of(partition.name)
+        guard = None if request.verified is None else request.verified.guard_of(partition.name)
     except KafkaError as error:
         produced.fail(not_verified(error))
         return
@@ -230,7 +229,7 @@ def rejection_of(context: Context, request: ParsedProduce, partition: Partition)
     topic."""
     if not -1 <= request.acks <= 1:
         return KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-    if is_internal(partition.name.topic) and context.client_id != ADMIN_CLIENT:
+    if partition.is_internal and context.client_id != ADMIN_CLIENT:
         return RecordsRejected(ErrorCode.INVALID_TOPIC_EXCEPTION)
     return None
 
@@ -272,6 +271,8 @@ async def flush(broker: Broker, context: Context, request: ParsedProduce) -> obj
 
 def when_committed(broker: Broker, context: Context, request: ParsedProduce) -> object:
     """Returns the answer, or parks the request until other replicas have the appended records."""
+    if request.acks != ALL:
+        return response(broker, context, request)
     uncommitted = [produced for produced in request.partitions if produced.end_offset >= 0 and not produced.error_code]
     if not uncommitted:
         return response(broker, context, request)

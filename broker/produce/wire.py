@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import read_i16_be, read_i32_be
 
 from broker.produce.request import FIRST_TOPIC_ID_VERSION, ParsedProduce, ProducedPartition, ProducedTopic
-from protocol.primitives import AS_JAVA, MAX_ONE_BYTE, UUID_BYTES, read_uvarint_tail
+from protocol.primitives import AS_JAVA, MAX_ONE_BYTE, UUID_BYTES
 from protocol.records.batch import (
     AT_ATTRIBUTES,
     AT_LENGTH,
@@ -80,7 +80,7 @@ def parse_body(version: int, frame: memoryview, front: bytes, position: int) -> 
             size: int = front[at + 4]
             at += 5
             if size > MAX_ONE_BYTE:
-                size, at = read_uvarint_tail(front, at, size)
+                size, at = rest_of_size(front, at, size)
             size -= 1
             length: int = read_i32_be(front, at + AT_LENGTH)
             if size < HEADER_SIZE or front[at + AT_MAGIC] != MAGIC_V2 or length != size - LOG_OVERHEAD:
@@ -99,3 +99,16 @@ def parse_body(version: int, frame: memoryview, front: bytes, position: int) -> 
     if base + at + 1 != len(frame) or front[at]:
         return None
     return ParsedProduce(version, transactional_id, acks, timeout_ms, topics, partitions)
+
+
+def rest_of_size(front: bytes, at: int, first: int) -> tuple[int, int]:
+    """Returns the size of the records, whose first byte has the continuation bit, and the position after it; size 0 if
+    it is too long. Works like `read_uvarint_tail`, but only on bytes, and so without objects in compiled code."""
+    size = first & MAX_ONE_BYTE
+    for shift in range(7, 35, 7):
+        byte = front[at]
+        at += 1
+        size |= (byte & MAX_ONE_BYTE) << shift
+        if byte <= MAX_ONE_BYTE:
+            return size, at
+    return 0, at

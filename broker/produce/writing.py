@@ -1,15 +1,35 @@
-"""Writes the answer of a Produce in place: flexible versions (9 and later), if no partition failed.
+"""The answer of a Produce, written in place in flexible versions (9 and later) if no partition failed.
 
 Source of the layout: protocol/messages/produce.py, whose codec is the oracle.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
 
 from broker.fetch.writing import finish_frame, write_uvarint
+from broker.produce.message import response_in_turns, response_message
 from broker.produce.request import ParsedProduce
+from broker.produce.wire import FIRST_VERSION
+from broker.request.context import Context
+from broker.request.eager import begin
 from protocol.types import Buffer
+
+if TYPE_CHECKING:
+    from broker.dispatch.broker import Broker
+
+
+def response(broker: Broker, context: Context, request: ParsedProduce) -> object:
+    """Returns the answer: its frame, or a message if a partition failed or the version is old. For many partitions,
+    returns a coroutine that makes the message, which a thread encodes."""
+    if context.is_large:
+        return begin(response_in_turns(broker, context, request))
+    if request.first_error or request.version < FIRST_VERSION:
+        return response_message(broker, context, request)
+    quotas = broker.quotas
+    return encoded(context.correlation_id, 0 if quotas is None else quotas.record(context), request)
 
 
 def encoded(correlation_id: int, throttle_ms: int, request: ParsedProduce) -> list[Buffer]:
@@ -22,7 +42,8 @@ def encoded(correlation_id: int, throttle_ms: int, request: ParsedProduce) -> li
     for topic in request.topics:
         writer.write(topic.key)
         write_uvarint(writer, topic.end - topic.first + 1)
-        for partition in request.partitions_of(topic):
+        for number in range(topic.first, topic.end):
+            partition = request.partitions[number]
             write_i32_be(writer, partition.index)
             write_i16_be(writer, 0)  # no error
             write_i64_be(writer, partition.base_offset)

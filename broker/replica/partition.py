@@ -56,6 +56,7 @@ class Partition(Replica):
         "gone",
         "held",
         "is_alone",
+        "is_internal",
         "leader_epoch",
         "on_role",
         "propose",
@@ -70,6 +71,8 @@ class Partition(Replica):
     def __init__(self, name: TopicPartition, topic_id: Uuid, log: Log, rules: IsrRules = NO_OTHERS) -> None:
         super().__init__(name, topic_id, log)
         self.rules = rules
+        self.is_internal = names.is_internal(name.topic)
+        """True if only brokers write to its topic."""
         self.role: Role = UNASSIGNED
         """The current role; only `become` changes it."""
         self.leader_epoch = NO_EPOCH
@@ -303,7 +306,7 @@ class Partition(Replica):
         Raises KafkaError: POLICY_VIOLATION on a topic that is only compacted, OFFSET_OUT_OF_RANGE beyond the high
         watermark."""
         config = self.log.config
-        if names.is_internal(self.name.topic):
+        if self.is_internal:
             message = f"{self.name.topic} is internal: its records cannot be deleted"
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
         if config.compact and not config.delete:

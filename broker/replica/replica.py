@@ -98,11 +98,6 @@ class Replica:
         return self.log.config
 
     @property
-    def flushes(self) -> bool:
-        """True if flush.messages may make a producer wait for the disk."""
-        return self.log.flushes
-
-    @property
     def must_flush(self) -> bool:
         """True if appended records must be flushed before they are acknowledged."""
         return self.log.must_flush

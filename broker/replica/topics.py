@@ -15,7 +15,7 @@ from protocol.lazy import lazy
 if TYPE_CHECKING:
     from protocol.messages import create_partitions, create_topics
     from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-    from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+    from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 else:  # with the first request
     create_partitions = lazy("protocol.messages.create_partitions")
     create_topics = lazy("protocol.messages.create_topics")
@@ -36,6 +36,18 @@ class OwnTopic(NamedTuple):
     replication_factor: int = DEFAULT_COUNT
     configs: Mapping[str, str] = {}
 
+    def requested(self) -> CreatableTopic:
+        """Returns the topic of a CreateTopics request."""
+        return create_topics.CreatableTopic(
+            name=self.name,
+            num_partitions=self.partitions,
+            replication_factor=self.replication_factor,
+            assignments=[],
+            configs=[
+                create_topics.CreatableTopicConfig(name=name, value=value) for name, value in self.configs.items()
+            ],
+        )
+
 
 class TopicCreator:
     """Creates topics for clients, coordinators and share groups."""
@@ -50,26 +62,13 @@ class TopicCreator:
         await self.made(topic.name for topic in response.topics)
         return response
 
-    async def create_own(self, topics: Iterable[OwnTopic], asker: Asker = THIS_BROKER) -> CreateTopicsResponse:
+    async def create_own(self, topics: list[CreatableTopic], asker: Asker = THIS_BROKER) -> CreateTopicsResponse:
         """Creates topics that the broker itself needs, as `create` does."""
-        creatable = [
-            create_topics.CreatableTopic(
-                name=topic.name,
-                num_partitions=topic.partitions,
-                replication_factor=topic.replication_factor,
-                assignments=[],
-                configs=[
-                    create_topics.CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()
-                ],
-            )
-            for topic in topics
-        ]
-        request = create_topics.CreateTopicsRequest(topics=creatable, timeout_ms=CREATE_TIMEOUT_MS)
-        return await self.create(request, asker)
+        return await self.create(create_topics.CreateTopicsRequest(topics=topics, timeout_ms=CREATE_TIMEOUT_MS), asker)
 
     async def ensure(self, topic: OwnTopic) -> None:
         """Creates a topic if it doesn't exist. Raises KafkaError."""
-        (result,) = (await self.create_own([topic])).topics
+        (result,) = (await self.create_own([topic.requested()])).topics
         if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise KafkaError(error_code(result.error_code), result.error_message)
 

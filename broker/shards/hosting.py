@@ -187,7 +187,7 @@ class Coordinator(Generic[S, R]):
 
     async def _create(self) -> None:
         creatable = self.topic.creatable(self.environment.config)
-        for result in (await self.environment.topics.create_own([creatable])).topics:
+        for result in (await self.environment.topics.create_own([creatable.requested()])).topics:
             if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 if result.error_message != self._creation_failure:  # each request that needs the topic tries again
                     self._creation_failure = result.error_message

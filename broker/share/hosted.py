@@ -115,7 +115,6 @@ class Hosted:
 
     def _activate(self, now_ms: int) -> None:
         self.machine.activate()
-        self.refresh()
         self.bury()
 
     def _not_loaded(self, error: Exception) -> None:

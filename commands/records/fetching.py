@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from client.errors import RequestTimedOut
@@ -48,7 +48,14 @@ class FetchedRecords(NamedTuple):
 class PartitionReader:
     """Reads a set of partitions, each from its own offset."""
 
-    def __init__(self, cluster: ClusterClient, *, isolation: int = READ_UNCOMMITTED) -> None:
+    def __init__(
+        self,
+        cluster: ClusterClient,
+        *,
+        isolation: int = READ_UNCOMMITTED,
+        observe: Callable[[TopicPartition, Buffer], None] | None = None,
+    ) -> None:
+        """`observe` is called with the batches of each answer."""
         self.positions: dict[TopicPartition, int] = {}
         """The next offset of each partition. Removing a partition stops reading it."""
         self.leaders: dict[TopicPartition, int] = {}
@@ -56,6 +63,7 @@ class PartitionReader:
         """Partitions whose position was out of range, and which continued at their start."""
         self._cluster = cluster
         self._isolation = isolation
+        self._observe = observe
         self._under_way: dict[int, asyncio.Task[list[FetchedRecords]]] = {}
         self._failures = 0
 
@@ -111,6 +119,8 @@ class PartitionReader:
             for part in topic.partitions:
                 place = TopicPartition(topic.topic, part.partition_index)
                 if await self._is_sound(place, part):
+                    if self._observe is not None:
+                        self._observe(place, part.records or b"")
                     fetched.append(read_answer(place, part, positions[place], self._isolation))
                     self._failures = 0
         return fetched

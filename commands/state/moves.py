@@ -37,7 +37,7 @@ class Move(NamedTuple):
 Moves = dict[TopicPartition, Move]
 
 
-class Brokers(NamedTuple):
+class BrokerSet(NamedTuple):
     """The brokers of a cluster."""
 
     active: set[int]
@@ -45,7 +45,7 @@ class Brokers(NamedTuple):
     racks: dict[int, str | None]
 
 
-def balanced(topics: Iterable[MetadataResponseTopic], brokers: Brokers) -> Moves:
+def balanced(topics: Iterable[MetadataResponseTopic], brokers: BrokerSet) -> Moves:
     """Returns the moves that spread the replicas and the preferred leaders of all topics evenly over the active
     brokers, with few moves. A move that would put a partition's replicas into fewer racks is left out. Raises
     ValueError if a partition has more replicas than there are brokers."""
@@ -59,7 +59,7 @@ def balanced(topics: Iterable[MetadataResponseTopic], brokers: Brokers) -> Moves
     }
 
 
-def without(topics: Iterable[MetadataResponseTopic], leaving: int, brokers: Brokers) -> Moves:
+def without(topics: Iterable[MetadataResponseTopic], leaving: int, brokers: BrokerSet) -> Moves:
     """Returns the moves after which a broker has no replicas: each goes to the active broker with the fewest replicas,
     in a rack of its own if possible. Raises ValueError if a partition has too many replicas for the other brokers."""
     places = _replicas(topics)
@@ -90,7 +90,7 @@ def _replicas(topics: Iterable[MetadataResponseTopic]) -> dict[TopicPartition, l
     )
 
 
-def _racks(replicas: Iterable[int], brokers: Brokers) -> int:
+def _racks(replicas: Iterable[int], brokers: BrokerSet) -> int:
     return len({brokers.racks.get(broker) for broker in replicas})
 
 

@@ -7,13 +7,13 @@ from typing import Final
 
 from cli.actions import Actions
 from cli.exits import DONE, FAILED
-from cli.flags import YES, Flag, duration, integer
+from cli.flags import WAIT, YES, integer
 from cli.parser import Parser
 from commands.client.cluster_client import outcome
 from commands.errors import CommandError, misuse, raise_if
 from commands.printing import Row
 from commands.session import Session
-from commands.state.moves import POLL_MS, Brokers, Moves, balanced, in_progress, start, without
+from commands.state.moves import POLL_MS, BrokerSet, Moves, balanced, in_progress, start, without
 from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from protocol.messages.metadata import MetadataResponseTopic
 from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -51,15 +51,13 @@ def declare_decommission(actions: Actions) -> None:
 
 
 def _balance_options(parser: Parser) -> None:
-    Flag(("--wait",), "wait until the moves are done, at most this long", "DURATION", duration).add(parser)
+    WAIT.add(parser, help="wait until the moves are done, at most this long")
     YES.add(parser, help="move the replicas, instead of showing the plan")
 
 
 def _decommission_options(parser: Parser) -> None:
     parser.add_argument("broker", type=integer, metavar="BROKER", help="id of the broker")
-    Flag(("--wait",), "longest time for the moves, and for the broker's stop", "DURATION", duration).add(
-        parser, default="1h"
-    )
+    WAIT.add(parser, help="longest time for the moves, and for the broker's stop", default="1h")
     YES.add(parser, help="carry out the plan, instead of showing it")
 
 
@@ -99,11 +97,11 @@ async def decommission(session: Session) -> int:
     return DONE
 
 
-async def _brokers(session: Session) -> Brokers:
+async def _brokers(session: Session) -> BrokerSet:
     request = DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=True)
     answer = await session.cluster.any(request, DescribeClusterResponse)
     raise_if("the cluster", answer.error_code, answer.error_message)
-    return Brokers(
+    return BrokerSet(
         {broker.broker_id for broker in answer.brokers if not broker.is_fenced},
         {broker.broker_id for broker in answer.brokers if broker.is_fenced},
         {broker.broker_id: broker.rack for broker in answer.brokers},

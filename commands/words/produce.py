@@ -82,7 +82,7 @@ async def produce(session: Session) -> int | None:
     await producer.begin()
     committed = False
     try:
-        batches, progress = _batches(session), Progress(session.cluster.clock)
+        batches, progress = _batches(session), ProduceProgress(session.cluster.clock)
         try:
             while (records := await asyncio.to_thread(next, batches, None)) is not None:
                 await producer.send(options.topic, records)
@@ -130,7 +130,7 @@ async def _create(session: Session) -> None:
         raise misuse(f"--create {session.options.topic}: the topic cannot be created")
 
 
-class Progress:
+class ProduceProgress:
     """The number of records that are written, on a terminal, while the input is not typed there."""
 
     def __init__(self, clock: Moments) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from cli.actions import Actions
-from cli.flags import YES, Flag, duration
+from cli.flags import OWNER, YES, Flag, duration
 from cli.parser import Parser
 from cli.times import show_time
 from commands.errors import misuse, raise_if
@@ -76,12 +76,12 @@ def declare(actions: Actions) -> None:
 
 def _create_options(parser: Parser) -> None:
     Flag(("--lifetime",), "longest life of the token; default: the brokers'", "DURATION", duration).add(parser)
-    Flag(("--owner",), "its owner, if not the user of the connection", "User:NAME").add(parser)
+    OWNER.add(parser, help="its owner, if not the user of the connection")
     Flag(("--renewer",), "a user who may renew it", "User:NAME").add(parser, repeatable=True)
 
 
 def _list_options(parser: Parser) -> None:
-    Flag(("--owner",), "only tokens of this owner", "User:NAME").add(parser, repeatable=True)
+    OWNER.add(parser, help="only tokens of this owner", repeatable=True)
 
 
 def _hmac_options(parser: argparse.ArgumentParser) -> None:

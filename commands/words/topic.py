@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cli.actions import Actions
-from cli.flags import ASSIGN, DRY_RUN, INTERNAL, PARTITION, PARTITIONS, REPLICAS, TO, TOPIC_CONFIG, UNSET, YES, integer
+from cli.flags import (
+    ASSIGN,
+    COUNT,
+    DRY_RUN,
+    FROM,
+    INTERNAL,
+    PARTITION,
+    PARTITIONS,
+    REPLICAS,
+    TO,
+    TOPIC_CONFIG,
+    UNSET,
+    UNTIL,
+    YES,
+    integer,
+)
 from cli.parser import Parser
 from commands.errors import misuse
 from commands.printing import Row, error_of
@@ -15,8 +30,19 @@ from commands.session import Session, add_topics, assignments, chosen_topics
 from commands.state.configs import DELETE, SET, ConfigChange, ConfigOwner, ResourceKind, alter_configs, own_configs
 from commands.state.topic_changes import create_topics, delete_records, delete_topics, grow_topic
 from commands.words.reassign import assigned_partitions, declare_moves
+from protocol.lazy import lazy
 from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from protocol.types import TopicPartition, uuid_to_text
+
+if TYPE_CHECKING:
+    from commands.records import analyzing
+else:  # it needs an event loop, which the other actions do without
+    analyzing = lazy("commands.records.analyzing")
+
+ANALYZE_HELP: Final = """\
+It reads the records, all of them unless --from, --until or -n say otherwise, and counts them by partition. Sizes are
+those of key and value; `half_under` and `99_percent_under` are powers of two that as many records don't exceed. A
+stored share of less than 1 is the effect of compression."""
 
 PARTITION_COLUMNS: Final = ("partition", "leader", "epoch", "replicas", "isr", "offline", "start", "end")
 
@@ -88,6 +114,15 @@ def declare(actions: Actions) -> None:
         delete,
         options=_delete_options,
         examples=("odradek topic delete payments --yes",),
+    )
+    actions.add(
+        "analyze",
+        "read a topic's records, and show their sizes, rates, keys and codecs",
+        analyze,
+        concurrent=True,
+        options=_analyze_options,
+        examples=("odradek topic analyze orders", "odradek topic analyze orders --from @-1h -n 100000"),
+        more=ANALYZE_HELP,
     )
     declare_moves(actions)
 
@@ -242,6 +277,17 @@ async def trim(session: Session) -> int:
     rows = await delete_records(session.cluster, topic, {place.partition: at for place, at in offsets.items()})
     rows += [{**place._asdict(), "error": error} for place, error in errors.items()]
     return session.results(("topic", "partition", "start"), sorted(rows, key=lambda row: int(str(row["partition"]))))
+
+
+def _analyze_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", metavar="TOPIC")
+    FROM.add(parser, help="first position to read; default: start")
+    UNTIL.add(parser, help="stop before this position; default: end")
+    COUNT.add(parser, help="stop after N records")
+
+
+async def analyze(session: Session) -> None:
+    await analyzing.analyze(session)
 
 
 def _delete_options(parser: argparse.ArgumentParser) -> None:

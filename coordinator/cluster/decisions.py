@@ -136,6 +136,9 @@ DECISIONS: Final[Mapping[ApiKey, DecisionRow]] = {
     ),
     ApiKey.ALLOCATE_PRODUCER_IDS: DecisionRow("allocate_producer_ids", "allocate_producer_ids"),
     ApiKey.CONTROLLER_REGISTRATION: DecisionRow("brokers.controller_registration", "register_controller"),
+    ApiKey.UNREGISTER_CONTROLLER: DecisionRow(
+        "brokers.controller_registration", "unregister_controller", lambda state, asker: (state.options.node_id,)
+    ),
 }
 
 

@@ -191,8 +191,9 @@ def check_owner(
 
 
 def format_directory(directory: str, new: NewMetadata, voters: VotersRecord | None, disk: Disk, now_ms: int) -> None:
-    """Writes the bootstrap checkpoint and, with `voters`, the snapshot at offset 0 that names them. The caller writes
-    meta.properties last, because the directory counts as formatted once it has that file. Raises OSError.
+    """Writes the bootstrap checkpoint and, with `voters`, the snapshot at offset 0 that names them, as kafka-storage
+    of Kafka 4.0 to 4.3 does; later versions read it, too. The caller writes meta.properties last, because the directory
+    counts as formatted once it has that file. Raises OSError.
     """
     make_directory(directory, disk)
     if voters is not None:

@@ -332,6 +332,9 @@ class Image:
     def _register_controller(self, record: nodes.RegisterControllerRecord) -> None:
         self.controllers[record.controller_id] = controller_from_record(record)
 
+    def _unregister_controller(self, record: nodes.UnregisterControllerRecord) -> None:
+        del self.controllers[record.controller_id]
+
 
 Applier = Callable[..., Change | None]
 
@@ -350,6 +353,7 @@ APPLY: dict[type, Applier] = {
     nodes.UnfenceBrokerRecord: Image._fence_broker,
     nodes.UnregisterBrokerRecord: Image._unregister_broker,
     nodes.RegisterControllerRecord: Image._register_controller,
+    nodes.UnregisterControllerRecord: Image._unregister_controller,
     settings.ClientQuotaRecord: lambda image, record: image.quotas.apply(record),
     security.AccessControlEntryRecord: lambda image, record: image.acls.set(record.id, entry_of(record)),
     security.RemoveAccessControlEntryRecord: lambda image, record: image.acls.remove(record.id),

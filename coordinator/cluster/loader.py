@@ -54,11 +54,15 @@ class MetadataLoader:
         return self._transaction is not None
 
     def load_snapshot(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
-        """Loads a snapshot into the empty image. Raises KafkaError(CORRUPT_MESSAGE)."""
+        """Loads a snapshot into the empty image. Of the snapshot at offset 0, only the voters: it was written by the
+        format, and its records are in the cluster once a controller has written them into the log (KIP-1170). Raises
+        KafkaError(CORRUPT_MESSAGE).
+        """
         for record in snapshot.quorum:
             self._note(record)
-        for offset, metadata_record in enumerate(snapshot.records):
-            _apply(self.image, offset, metadata_record)
+        if snapshot_id.offset > 0:
+            for offset, metadata_record in enumerate(snapshot.records):
+                _apply(self.image, offset, metadata_record)
         self.image.offset, self.image.epoch = snapshot_id.offset - 1, snapshot_id.epoch
         self.last_timestamp_ms = snapshot.last_timestamp_ms
 

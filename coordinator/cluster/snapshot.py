@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from coordinator.cluster.quorum import FOLDER
 from coordinator.cluster.record import MetadataRecord, log_record
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.metadata_records import decode_record
@@ -90,6 +91,18 @@ def find_snapshots(names: Iterable[str]) -> list[SnapshotId]:
     matches = (CHECKPOINT.fullmatch(name) for name in names)
     ids = (SnapshotId(int(match[1]), int(match[2])) for match in matches if match)
     return sorted(ids, key=lambda snapshot_id: (snapshot_id.epoch, snapshot_id.offset))
+
+
+def read_bootstrap(disk: Disk, metadata_dir: str) -> list[MetadataRecord] | None:
+    """Returns the first records of a new cluster: of the bootstrap checkpoint, or of the snapshot at offset 0, into
+    which kafka-storage of Kafka 4.4 writes them (KIP-1170); None without either. Raises KafkaError(CORRUPT_MESSAGE),
+    ProtocolError, OSError.
+    """
+    for name in (BOOTSTRAP, os.path.join(FOLDER, SnapshotId(0, 0).file_name)):
+        with suppress(FileNotFoundError):
+            if records := read_snapshot(disk, os.path.join(metadata_dir, name)).records:
+                return records
+    return None
 
 
 def read_snapshot(disk: Disk, path: str) -> Snapshot:

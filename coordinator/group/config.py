@@ -1,6 +1,6 @@
 """GroupConfig: the options of one group, and their limits in the broker's options.
 
-Names, types, defaults and bounds are those of Apache Kafka 4.3 (GroupConfig; KIP-848, KIP-932, KIP-1071). Each has a
+Names, types, defaults and bounds are those of Apache Kafka 4.4 (GroupConfig; KIP-848, KIP-932, KIP-1071). Each has a
 broker option, with group. before its name, for groups that don't set it.
 """
 
@@ -49,6 +49,7 @@ def _queue(name: str, value: object) -> str | None:
     return f"{name}: DLQ topic name must not start with '__'" if str(value).startswith("__") else None
 
 
+NOT_OFFLOADED: Final = "Has no effect: the broker decides where an assignor runs."
 DEAD_LETTER_QUEUE: Final = Check("a topic that is not internal", _queue)
 OFFSET_RESET: Final = Check("[latest, earliest, by_duration:PnDTnHnMn.nS]", _offset_reset)
 
@@ -97,6 +98,13 @@ class GroupConfig(Config):
         at_least=0,
         synonyms=("group.consumer.assignment.interval.ms",),
     )
+    consumer_assignor_offload_enable = option(
+        BOOLEAN,
+        True,
+        NOT_OFFLOADED,
+        synonyms=("group.consumer.assignor.offload.enable",),
+        internal=True,
+    )
     consumer_heartbeat_interval_ms = option(
         INT,
         5000,
@@ -116,13 +124,11 @@ class GroupConfig(Config):
         "",
         "Topic that gets the records which the share group gives up; empty for none (KIP-1191).",
         check=DEAD_LETTER_QUEUE,
-        internal=True,
     )
     errors_deadletterqueue_copy_record_enable = option(
         BOOLEAN,
         False,
         "Copy the keys and values of these records to the topic, in addition to their positions (KIP-1191).",
-        internal=True,
     )
     odradek_share_delivery_delay_header = option(
         STRING,
@@ -161,6 +167,13 @@ class GroupConfig(Config):
         "Shortest time between two computed assignments of the share group.",
         at_least=0,
         synonyms=("group.share.assignment.interval.ms",),
+    )
+    share_assignor_offload_enable = option(
+        BOOLEAN,
+        True,
+        NOT_OFFLOADED,
+        synonyms=("group.share.assignor.offload.enable",),
+        internal=True,
     )
     share_auto_offset_reset = option(
         STRING,

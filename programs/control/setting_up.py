@@ -48,7 +48,7 @@ async def create_topic(broker: Broker, fields: Fields) -> dict[str, object]:
     replication_factor = fields.number("replication_factor", at_least=1) or DEFAULT_COUNT
     topic = OwnTopic(name, partitions, replication_factor, texts_in(fields, "configs"))
     fields.end()
-    (made,) = (await broker.topics.create_own([topic])).topics
+    (made,) = (await broker.topics.create_own([topic.requested()])).topics
     raise_if(made.error_code, made.error_message, f"topic {name}")
     return {"topic": name, "topic_id": uuid_text(made.topic_id), "partitions": made.num_partitions}
 

@@ -45,6 +45,7 @@ RECORDS: Final = {
     26: ("security", "RemoveDelegationTokenRecord"),
     27: ("nodes", "RegisterControllerRecord"),
     28: ("topics", "ClearElrRecord"),
+    29: ("nodes", "UnregisterControllerRecord"),
 }
 """Record type → (module in this package, class). Kafka dropped 6, 13 and 16 before any release."""
 

@@ -102,3 +102,10 @@ class ControllerFeature:
     name: str = wire()
     min_supported_version: int16 = wire()
     max_supported_version: int16 = wire()
+
+
+@message(29, versions="0", flexible="0+")
+class UnregisterControllerRecord:
+    """The removal of a controller's registration (KIP-1312)."""
+
+    controller_id: int32 = wire()

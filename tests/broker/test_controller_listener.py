@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from broker.config import BrokerConfig
 from broker.handlers.controller import CONTROLLER_APIS
 from broker.metadata.forwarding import envelope
 from broker.metadata.local_controller import LocalController
@@ -49,12 +48,10 @@ from protocol.messages.vote import VoteRequest, VoteResponse
 from protocol.metadata_records.log import NoOpRecord
 from protocol.schema import identity
 from protocol.types import NO_UUID
-from storage.disk import OsDisk
-from storage.meta_properties import MetaProperties, write_meta_properties
+from tests.broker.controllers import NODE, serving_controller
 
 R = TypeVar("R")
 CORRELATION_ID = 7
-NODE = 100
 OBSERVER_DIRECTORY = b"observer's files"
 CLIENT = Requester("User", "alice", "a-client", "10.1.2.3")
 LONG_S = 30
@@ -108,22 +105,8 @@ class Controller:
 
 @pytest.fixture
 async def controller(tmp_path: Path) -> AsyncIterator[Controller]:
-    config = BrokerConfig.parse(
-        {
-            "process.roles": "controller",
-            "node.id": str(NODE),
-            "listeners": "CONTROLLER://127.0.0.1:0",
-            "controller.listener.names": "CONTROLLER",
-            "log.dirs": str(tmp_path),
-        }
-    )
-    own = MetaProperties("the-cluster", NODE, b"directory-of-100")
-    write_meta_properties(OsDisk(), str(tmp_path), own)
-    server = ControllerServer(config, asyncio.Event())
-    await server.start()
-    yield Controller(server)
-    await server.stop()
-    assert server.exit_code == 0
+    async with serving_controller(tmp_path) as server:
+        yield Controller(server)
 
 
 def topics(*names: str) -> CreateTopicsRequest:

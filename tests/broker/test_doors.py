@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from broker.config import BrokerConfig
 from broker.config.authorization import STANDARD_AUTHORIZER
 from broker.dispatch.api import CONTROLLER
 from broker.handlers import APIS
@@ -24,15 +23,13 @@ from protocol.codec import decode
 from protocol.errors import ProtocolError
 from protocol.messages.envelope import EnvelopeResponse
 from protocol.messages.produce import ProduceResponse
-from storage.disk import OsDisk
-from storage.meta_properties import MetaProperties, write_meta_properties
 from tests.broker.asking import batch, produce_request
+from tests.broker.controllers import serving_controller
 from tests.broker.doors import EVE, OPTIONS, SECRET, doors, findings, is_denied, pair
 from tests.broker.extremes import TOPIC, plausible
 from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_frame
 
 SIZE_BYTES = 4
-NODE = 100
 BROKER = Principal("User", "broker")
 UNAUTHORIZED = {
     ApiKey.LIST_OFFSETS,
@@ -80,20 +77,9 @@ async def test_a_super_user_may_do_everything(tmp_path: Path) -> None:
 
 @pytest.fixture
 async def controller(tmp_path: Path) -> AsyncIterator[ControllerServer]:
-    options = {
-        "process.roles": "controller",
-        "node.id": str(NODE),
-        "listeners": "CONTROLLER://127.0.0.1:0",
-        "controller.listener.names": "CONTROLLER",
-        "log.dirs": str(tmp_path),
-        "authorizer.class.name": STANDARD_AUTHORIZER,
-        "super.users": str(BROKER),
-    }
-    write_meta_properties(OsDisk(), str(tmp_path), MetaProperties("the-cluster", NODE, b"directory-of-100"))
-    server = ControllerServer(BrokerConfig.parse(options), asyncio.Event())
-    await server.start()
-    yield server
-    await server.stop()
+    options = {"authorizer_class_name": STANDARD_AUTHORIZER, "super_users": str(BROKER)}
+    async with serving_controller(tmp_path, **options) as server:
+        yield server
 
 
 async def answered(server: ControllerServer, principal: Principal, request: object, version: int) -> bytes:

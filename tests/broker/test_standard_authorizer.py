@@ -17,13 +17,14 @@ from protocol.acl import Operation, PatternType, Permission, Resource
 from protocol.config import ConfigError
 from protocol.errors import ErrorCode
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
-from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
+from protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.messages.produce import ProduceResponse
 from tests.broker.asking import batch, fetch_request, produce_request
 from tests.broker.following import FOLLOWER, follow
 from tests.broker.inprocess import Client, InProcess
+from tests.coordinator.cluster import given
 
 ALICE = Principal("User", "alice")
 OPTIONS = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
@@ -61,16 +62,7 @@ async def allow(broker: InProcess, operation: Operation) -> None:
 
 async def allow_nothing(broker: InProcess) -> int:
     """Deletes all entries, and returns their number."""
-    everything = DeleteAclsFilter(
-        resource_type_filter=1,
-        resource_name_filter=None,
-        pattern_type_filter=1,
-        principal_filter=None,
-        host_filter=None,
-        operation=1,
-        permission_type=1,
-    )
-    answer = await broker.client().ask(DeleteAclsRequest(filters=[everything]), 3, DeleteAclsResponse)
+    answer = await broker.client().ask(DeleteAclsRequest(filters=[given.every_acl()]), 3, DeleteAclsResponse)
     return len(answer.filter_results[0].matching_acls)
 
 

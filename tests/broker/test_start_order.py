@@ -3,30 +3,23 @@ and in a cluster it refuses connections until then."""
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import uvloop
 
-from broker.config import BrokerConfig
 from broker.metadata.node import Node, NodeState
 from broker.metadata.remote_node import RemoteNode
-from programs.run.controller_server import ControllerServer
 from programs.run.server import Server
 from protocol.types import TopicPartition
-from storage.disk import OsDisk
-from storage.meta_properties import MetaProperties, write_meta_properties
 from tests.broker.asking import batch, fetch, produce
+from tests.broker.controllers import formatted, serving_controller
 from tests.broker.inprocess import InProcess
 
 PARTITIONS = 3
-CONTROLLER_ID = 100
 OPTIONS = {"offsets.topic.num.partitions": "2", "offsets.topic.replication.factor": "1"}
 
 
@@ -86,30 +79,6 @@ def may_connect(server: Server) -> bool:
     return True
 
 
-@asynccontextmanager
-async def controller(data: Path) -> AsyncIterator[str]:
-    """Yields the address of a controller whose cluster has no broker yet."""
-    options = {
-        "process.roles": "controller",
-        "node.id": str(CONTROLLER_ID),
-        "controller.listener.names": "CONTROLLER",
-        "listeners": "CONTROLLER://127.0.0.1:0",
-        "log.dirs": formatted(data, CONTROLLER_ID),
-    }
-    server = ControllerServer(BrokerConfig.parse(options), asyncio.Event())
-    await server.start()
-    (listener,) = server.advertised
-    yield f"{listener.host}:{listener.port}"
-    await server.stop()
-
-
-def formatted(data: Path, node_id: int) -> str:
-    data.mkdir()
-    own = MetaProperties("the-cluster", node_id, f"directory-of-{node_id:03}".encode())
-    write_meta_properties(OsDisk(), str(data), own)
-    return str(data)
-
-
 def test_a_broker_of_a_cluster_refuses_connections_until_it_may_lead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,12 +95,13 @@ def test_a_broker_of_a_cluster_refuses_connections_until_it_may_lead(
         monkeypatch.setattr(RemoteNode, name, watched)
 
     async def joined() -> None:
-        async with controller(tmp_path / "controller") as address:
+        async with serving_controller(tmp_path / "controller") as controller:
+            (listener,) = controller.advertised
             joining = {
                 "process.roles": "broker",
                 "node.id": "1",
                 "controller.listener.names": "CONTROLLER",
-                "controller.quorum.bootstrap.servers": address,
+                "controller.quorum.bootstrap.servers": f"{listener.host}:{listener.port}",
             }
             broker = InProcess(Path(formatted(tmp_path / "broker", 1)), joining)
             watch(broker.server, "register")

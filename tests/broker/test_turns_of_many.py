@@ -20,6 +20,7 @@ from broker.request import audit, turns
 from broker.request.context import Principal
 from coordinator.cluster import loader, machine
 from protocol.api_key import ApiKey
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.doors import EVE, OPTIONS, furnished
 from tests.broker.inprocess import LONG_S, InProcess, request_frame
 from tests.broker.many import Many, requests_of_many
@@ -61,17 +62,25 @@ pytestmark = pytest.mark.source_only
 
 
 @pytest.fixture
-async def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[InProcess, bytes]]:
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     for (module, name), limit in LIMITS.items():
         monkeypatch.setattr(module, name, limit)
+
+
+@pytest.fixture
+async def broker(tmp_path: Path, small_limits: None) -> AsyncIterator[tuple[InProcess, bytes]]:
     async with InProcess(tmp_path, {**OPTIONS, **NO_CREATION}) as served:
         yield served, await furnished(served)
 
 
 async def longest_callback(broker: InProcess, many: Many, count: int, principal: Principal, topic_id: bytes) -> int:
+    return await longest_of(broker, request_frame(many.build(count, topic_id), many.version), principal)
+
+
+async def longest_of(broker: InProcess, frame: bytes, principal: Principal) -> int:
+    """Returns the lines of the longest callback while a request is answered."""
     client = broker.client()
     client.connection.principal = principal
-    frame = request_frame(many.build(count, topic_id), many.version)
     with CallbackWork() as work:
         client.send(frame)
         async with asyncio.timeout(LONG_S):
@@ -98,3 +107,12 @@ async def test_no_callback_handles_all_entries_of_a_request(
                 if most - few > (MANY - FEW) * LINES_OF_ENTRY:
                     problems.append(f"{many}: {few} lines, {most} lines")
     assert not problems, "\n".join(problems)
+
+
+async def test_no_callback_creates_all_topics_of_a_metadata_request(tmp_path: Path, small_limits: None) -> None:
+    async with InProcess(tmp_path, OPTIONS) as served:
+        lines = []
+        for count in (1, FEW, MANY):
+            topics = [MetadataRequestTopic(name=f"not a topic's name {number}") for number in range(count)]
+            lines.append(await longest_of(served, request_frame(MetadataRequest(topics=topics), 1), ADMIN))
+    assert lines[2] - lines[1] <= (MANY - FEW) * LINES_OF_ENTRY

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from commands.state.moves import Brokers, Moves, balanced, without
+from commands.state.moves import BrokerSet, Moves, balanced, without
 from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
 
@@ -23,8 +23,8 @@ def topic(name: str, *replicas: list[int]) -> MetadataResponseTopic:
     )
 
 
-def brokers(*active: int, fenced: tuple[int, ...] = (), **racks: str) -> Brokers:
-    return Brokers({*active}, {*fenced}, {broker: racks.get(f"b{broker}") for broker in (*active, *fenced)})
+def brokers(*active: int, fenced: tuple[int, ...] = (), **racks: str) -> BrokerSet:
+    return BrokerSet({*active}, {*fenced}, {broker: racks.get(f"b{broker}") for broker in (*active, *fenced)})
 
 
 def loads(topics: list[MetadataResponseTopic], moves: Moves) -> Counter[int]:

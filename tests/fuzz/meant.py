@@ -78,9 +78,6 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
         "every such request is refused here by its error",
         theirs=CLOSED,
     ),
-    Allowed(r"UpdateFeaturesRequest .*\.error_code", "share.version 2 is Kafka 4.4's (KIP-1191)", ours=0, theirs=95),
-    Allowed(r"UpdateFeaturesRequest .*\.error_message", "as above", ours=None),
-    Allowed(r"UpdateFeaturesRequest .*\.results", "as above", theirs=[]),
     Allowed(
         r"(TxnOffsetCommitRequest v[0-3]|ProduceRequest v([3-9]|10)) .*\.error_code",
         OF_THE_FIRST,

@@ -19,7 +19,6 @@ OWN_WORDS: Final = "what a code means is told in the project's own words"
 NO_WORDS: Final = "here it is told what is wrong, where Apache Kafka has a code alone"
 ONE_OF_SEVERAL: Final = "of several faults Apache Kafka tells the first of a hash map"
 OF_OTHER_CLUSTERS: Final = "each names its own cluster's id"
-SHARE_VERSION_2: Final = "share.version 2 is Kafka 4.4's (KIP-1191)"
 
 WITHOUT_WORDS: Final = frozenset({
     "ConsumerGroupDescribeRequest", "ShareAcknowledgeRequest", "ShareFetchRequest", "ShareGroupDescribeRequest",
@@ -62,8 +61,6 @@ def why_in_other_words(api: str, request: Any, code: int, difference: Difference
             return OWN_WORDS
         if names_several_faults(api, request):
             return ONE_OF_SEVERAL
-    if isinstance(theirs, str) and re.search(r"feature share.version. Local controller \d+ only", theirs):
-        return SHARE_VERSION_2
     return None
 
 

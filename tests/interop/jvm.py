@@ -7,7 +7,7 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-from bench.jars import JARS, TOOL_FLAGS, locked, resolve
+from bench.jars import APACHE_KAFKA, APACHE_TOOLS, JARS, TOOL_FLAGS, locked, resolve
 from bench.jars import apache_kafka as apache_kafka  # tests look it up here
 from tests.interop.processes import LineClient, run
 
@@ -33,6 +33,7 @@ TOOLS = {
     "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
     "kafka-console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
     "kafka-share-consumer-perf-test": "org.apache.kafka.tools.ShareConsumerPerformance",
     "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
@@ -57,9 +58,10 @@ def java(classpath: str, main: str, *arguments: str, flags: tuple[str, ...] = ()
     return ["java", *TOOL_FLAGS, *flags, "-cp", classpath, main, *arguments]
 
 
-def command_of(name: str, *arguments: str) -> list[str]:
+def command_of(name: str, *arguments: str, flags: tuple[str, ...] = ()) -> list[str]:
     """Returns the command line of one of Apache Kafka's tools, by the name of its script."""
-    return java(f"{apache_kafka()}/*", TOOLS[name], *arguments)
+    version = APACHE_KAFKA if name == "kafka-storage" else APACHE_TOOLS
+    return java(f"{apache_kafka(version)}/*", TOOLS[name], *arguments, flags=flags)
 
 
 def tool(name: str, *arguments: str, stdin: str = "", timeout_s: float = 120) -> str:

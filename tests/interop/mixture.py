@@ -24,7 +24,6 @@ from tests.waiting import eventually
 
 SOON_S = 180
 SESSION_MS = 6_000
-REPLICA_VERIFICATION = "org.apache.kafka.tools.ReplicaVerificationTool"
 
 COMMON = {
     "controller.listener.names": "CONTROLLER",
@@ -203,7 +202,7 @@ class ReplicaVerification:
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         words = ("--broker-list", bootstrap, "--topics-include", topic, "--report-interval-ms", "500", "--time", "-2")
-        command = jvm.java(f"{jvm.apache_kafka()}/*", REPLICA_VERIFICATION, *words)
+        command = jvm.command_of("kafka-replica-verification", *words)
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def assert_alike(self, within_s: float = SOON_S) -> None:

@@ -24,7 +24,7 @@ ONE_OF_EACH = {
 
 
 class ApacheNode(Server):
-    """A controller or a broker of Apache Kafka 4.3.1, in its own process."""
+    """A controller or a broker of Apache Kafka, in its own process."""
 
     VERBOSE: ClassVar = "-Dorg.slf4j.simpleLogger.log.kafka.server=info"
 
@@ -112,8 +112,5 @@ def format_directory(data: Path, settings: Mapping[str, str], *format_with: str,
     file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     if not data.exists():
         data.mkdir(parents=True)
-        storage_tool = jvm.TOOLS["kafka-storage"]
-        run(
-            jvm.java(f"{jvm.apache_kafka()}/*", storage_tool, "format", "-t", cluster_id, "-c", str(file), *format_with)
-        )
+        run(jvm.command_of("kafka-storage", "format", "-t", cluster_id, "-c", str(file), *format_with))
     return str(file)

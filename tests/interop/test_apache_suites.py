@@ -12,7 +12,7 @@ from tests.interop.brokers import Odradek
 from tests.interop.processes import ROOT
 from tests.interop.suites.apache import outcomes
 from tests.interop.suites.apache.outcomes import Expected, JUnitTest
-from tests.interop.suites.apache.runs import Cluster, Runner
+from tests.interop.suites.apache.runs import Cluster, Runner, log_errors
 from tests.interop.suites.apache.suites import SUITES, classes
 
 pytestmark = pytest.mark.timeout(1_200)  # the first test may wait for Maven, which downloads the suites
@@ -116,3 +116,23 @@ def test_an_entry_covers_an_invocation_a_method_or_a_class() -> None:
 def test_the_outcomes_are_counted() -> None:
     counts = outcomes.counts([JUnitTest("passed"), JUnitTest("passed"), JUnitTest("not pointable")])
     assert counts == {"passed": 2, "failed": 0, "skipped": 0, "not pointable": 1}
+
+
+@pytest.mark.parametrize(("brokers", "count"), [(1, 0), (3, 1)])
+def test_an_internal_topic_may_lack_brokers_in_a_cluster_of_one(brokers: int, count: int, tmp_path: Path) -> None:
+    cluster = tmp_path / "000-ATest.any"
+    cluster.mkdir()
+    (cluster / "node-3000.properties").write_text("#now\nprocess.roles=controller\n")
+    for node in range(brokers):
+        (cluster / f"node-{node}.properties").write_text("node.id=0\nprocess.roles=broker\n")
+    (cluster / "node-0.log").write_text('{"event": "internal topic not created", "level": "error"}\n')
+    (tmp_path / "console.txt").write_text("Traceback")
+    assert len(log_errors(tmp_path)) == count
+
+
+def test_any_other_error_is_found_in_any_cluster(tmp_path: Path) -> None:
+    cluster = tmp_path / "000-ATest.any"
+    cluster.mkdir()
+    (cluster / "node-0.properties").write_text("process.roles=broker,controller\n")
+    (cluster / "node-0.log").write_text('{"event": "started", "level": "info"}\n{"event": "no", "level": "error"}\n')
+    assert log_errors(tmp_path) == ['000-ATest.any/node-0.log: {"event": "no", "level": "error"}']

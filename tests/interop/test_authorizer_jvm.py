@@ -27,7 +27,14 @@ ASKED_NAMES = [name for name in NAMES if name != "*a"]
 
 PRINCIPALS = ["User:alice", "User:bob", "User:*", "Group:alice", "User:a:b"]
 ASKING = [principal for principal in PRINCIPALS if principal != "User:*"]  # which throws in Kafka
-HOSTS = ["*", "10.0.0.1", "10.0.0.2"]
+HOSTS = [
+    "*", "10.0.0.1", "10.0.0.2", "10.0.0.0/31", "10.0.0.2/32", "10.0.0.1/0", "010.000.0.0/8", "10.0.0.0/33", "10.0/8",
+    "256.0.0.0/8", "10.0.0.0/-1", "2001:db8:0:0:0:0:0:1", "2001:db8::/64", "2001:db8::1/128", "[2001:db8::1]/+064",
+    "::/0", "::ffff:10.0.0.0/104", "2001:db8::/129", "2001:db8::/", "2001:db8::/64/1", "2001:db8::1%1/64", "::a/b/c",
+]  # fmt: skip
+"""The hosts of entries; some are networks that only look like networks."""
+
+ASKING_FROM = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "192.168.1.1", "2001:db8::1", "2001:db8::2", "2001:db9::1", "::1"]
 OPERATIONS = [2, *Operation]
 TYPES = [Resource.TOPIC, Resource.GROUP, Resource.CLUSTER]
 
@@ -47,7 +54,7 @@ def entries(chance: random.Random) -> Iterator[AccessControlEntry]:
 
 def question(chance: random.Random, index: Acls, allows_unknown: bool) -> tuple[str, bool]:
     """Returns a question for Kafka, and our answer."""
-    actor = Actor(chance.choice(ASKING), chance.choice(HOSTS[1:]))
+    actor = Actor(chance.choice(ASKING), chance.choice(ASKING_FROM))
     operation, resource, name = chance.choice([*Operation]), chance.choice(TYPES), chance.choice(ASKED_NAMES)
     words = f"{actor.principal}\t{actor.host}\t{int(operation)}\t{int(resource)}"
     if chance.random() < 0.1:

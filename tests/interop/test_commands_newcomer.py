@@ -196,3 +196,31 @@ def test_delegation_tokens_are_created_renewed_and_expired(
     token("renew", status=1)
     feed(b"?\n")
     token("renew", status=2)
+
+
+def test_a_topic_is_analyzed(plain: Broker, capsys: pytest.CaptureFixture[str], feed: Feed) -> None:
+    assert call(capsys, plain.bootstrap, ("topic", "create", "analyzed", "-p", "2")).status == 0
+    feed(b"k1:" + b"v" * 98 + b"\nk2:x\nk1:y\n")
+    assert call(capsys, plain.bootstrap, ("produce", "analyzed", "-p", "0", "-K", ":", "-z", "gzip")).status == 0
+    feed(b"alone\n")
+    assert call(capsys, plain.bootstrap, ("produce", "analyzed", "-p", "1", "-H", "a=b")).status == 0
+    assert call(capsys, plain.bootstrap, ("produce", "analyzed", "-p", "1", "-k", "k3", "--tombstone")).status == 0
+    (topic,) = call(capsys, plain.bootstrap, ("topic", "analyze", "analyzed")).rows
+    assert isinstance(topic["partitions"], list)
+    first, second = topic["partitions"]
+    assert (first["records"], first["bytes"], first["keys"], first["keyless"], first["codecs"]) == (
+        3,
+        106,
+        2,
+        0,
+        {"gzip": 1},
+    )
+    assert (second["records"], second["keyless"], second["tombstones"], second["with_headers"]) == (2, 1, 1, 1)
+    assert second["codecs"] == {"none": 2}
+    assert (topic["records"], topic["keys"], topic["batches"]) == (5, 3, 3)
+    assert (topic["half_under"], topic["99_percent_under"]) == (4, 128)
+    (one,) = call(capsys, plain.bootstrap, ("topic", "analyze", "analyzed", "-n", "1", "-o", "json")).rows
+    assert one["records"] == 1
+    assert call(capsys, plain.bootstrap, ("topic", "analyze", "analyzed", "-o", "table")).out.startswith(
+        "topic analyzed\n"
+    )

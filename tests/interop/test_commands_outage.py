@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import stat
 import time
+import zipfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -17,7 +21,7 @@ from tests.interop.commanding import Outcome, call
 pytestmark = [pytest.mark.odradek_only, pytest.mark.commands]
 
 SOON_S = 60
-QUICK_S = 15.0
+QUICK_S = 20.0
 """Time within which a command answers, on a busy machine, although a broker is frozen."""
 LOST = 3
 """The broker that a test kills or freezes. It leads partition 2 of each topic, and coordinates the group `lost`."""
@@ -197,3 +201,21 @@ def test_a_command_that_knows_only_the_lost_broker_says_why_nothing_answers(
     assert time.monotonic() - started_s < QUICK_S
     assert outcome.status == 3
     assert outcome.err.count("\n") == 1
+
+
+def test_a_bundle_has_what_can_be_read_and_the_errors(outage: Lost, command: Command, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("starting\nsasl.password=hunter2\n")
+    archive = tmp_path / "bundle.zip"
+    command("cluster", "bundle", str(archive), "--log", str(log), "--metrics", "http://127.0.0.1:1/metrics", status=1)
+    with zipfile.ZipFile(archive) as file:
+        parts = {name: file.read(name).decode() for name in file.namelist()}
+    assert stat.S_IMODE(archive.stat().st_mode) == 0o600
+    errors = json.loads(parts["errors.json"])
+    assert {f"configs_of_broker_{LOST}", "metrics of http://127.0.0.1:1/metrics"} < errors.keys()
+    assert "configs_of_broker_1.json" in parts
+    assert parts["log-1.txt"] == "starting\nsasl.password=(secret)\n"
+    topics = [json.loads(line) for line in parts["topics.json"].splitlines()]
+    orders = [row for row in topics if row["topic"] == "orders"]
+    assert [row["partition"] for row in orders if "error" in row] == [lost_partition(outage)]
+    assert {"cluster.json", "features.json", "groups.json", "doctor.json", "quorum.json"} < parts.keys()

@@ -80,7 +80,7 @@ def test_records_behind_the_start_are_shown_with_their_state(
 def test_other_groups_and_missing_topics_are_refused(run: Run, topic: str) -> None:
     run("topic", "create", topic, "-p", "1")
     run("group", "reset", topic, "--to", "start", "--topic", topic, "--yes")
-    assert "classic group" in run("share", "describe", topic, status=1).err
+    assert "classic group" in run("share", "describe", topic, status=1).out
     run("share", "consume", topic, f"{topic}-none", "-n", "1", status=1)
     run("share", "consume", topic, topic, "-n", "0", status=2)
     run("share", "consume", topic, topic, "--timeout", "soon", status=2)

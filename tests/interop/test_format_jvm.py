@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from bench.jars import APACHE_KAFKA, APACHE_TOOLS
 from coordinator.cluster.snapshot import Snapshot, read_snapshot
 from protocol.records.batch import iter_batches
 from storage.disk import OsDisk
 from tests.interop import jvm
 from tests.interop.brokers import CLUSTER_ID, Odradek
 from tests.interop.processes import free_port, run
-from tests.interop.quorum import ONE_OF_EACH, ApacheNode, format_directory
+from tests.interop.quorum import ONE_OF_EACH, ApacheNode
 
 CHECKPOINT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 CREDENTIAL = 'SCRAM-SHA-512=[name=bob,iterations=8192,salt="N3E=",saltedpassword="YCE="]'
@@ -57,14 +58,34 @@ def checkpoint(path: Path) -> Snapshot:
     return Snapshot(records, quorum[1:])
 
 
+def apache_format(data: Path, version: str, *arguments: str) -> None:
+    """Formats the directory with kafka-storage of a version."""
+    data.mkdir()
+    file = data.with_name(f"{data.name}.properties")
+    file.write_text("".join(f"{key}={value}\n" for key, value in {**SETTINGS, "log.dirs": str(data)}.items()))
+    words = ("format", "-t", CLUSTER_ID, "-c", str(file), *arguments)
+    run(jvm.java(f"{jvm.apache_kafka(version)}/*", jvm.TOOLS["kafka-storage"], *words))
+
+
+def test_kafka_4_4_writes_the_same_records_into_one_file(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "odradek", tmp_path / "apache"
+    arguments = ("--initial-controllers", VOTERS, "--add-scram", CREDENTIAL)
+    odradek_format(ours, SETTINGS, *arguments)
+    apache_format(theirs, APACHE_KAFKA, *arguments)
+    assert not (theirs / "bootstrap.checkpoint").exists()
+    together = checkpoint(theirs / CHECKPOINT)
+    assert together.records == checkpoint(ours / "bootstrap.checkpoint").records
+    assert together.quorum == checkpoint(ours / CHECKPOINT).quorum
+
+
 @pytest.mark.parametrize("arguments", [
-    ("--initial-controllers", VOTERS, "--add-scram", CREDENTIAL),
+    ("--initial-controllers", VOTERS, "--add-scram", CREDENTIAL, "--release-version", "4.3"),
     ("--no-initial-controllers", "--release-version", "4.0", "--feature", "transaction.version=1"),
 ], ids=["voters", "older"])  # fmt: skip
-def test_the_files_are_those_of_kafka_storage(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_the_files_are_those_of_kafka_storage_4_3(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     ours, theirs = tmp_path / "odradek", tmp_path / "apache"
     odradek_format(ours, SETTINGS, *arguments)
-    format_directory(theirs, {**SETTINGS, "log.dirs": str(theirs)}, *arguments)
+    apache_format(theirs, APACHE_TOOLS, *arguments)
     names = sorted(str(file.relative_to(theirs)) for file in theirs.rglob("*") if file.is_file())
     assert sorted(str(file.relative_to(ours)) for file in ours.rglob("*") if file.is_file()) == [".lock", *names]
     for name in names:

@@ -56,21 +56,6 @@ ONLY_IN_3_9 = {
 }
 """The versions that Kafka 4.0 removed (KIP-896)."""
 
-NEWER_THAN_4_3 = {
-    ApiKey.API_VERSIONS: range(5, 6),
-    ApiKey.TXN_OFFSET_COMMIT: range(6, 7),
-    ApiKey.DELETE_GROUPS: range(3, 4),
-    ApiKey.STREAMS_GROUP_HEARTBEAT: range(1, 2),
-    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: range(1),
-    ApiKey.UNREGISTER_CONTROLLER: range(1),
-}
-"""Kafka 4.4's additions, for which no classes exist yet; tests/protocol/messages/test_newest.py has their bytes."""
-
-RENAMED = {
-    ("TxnOffsetCommitRequest", "generation_id_or_member_epoch"): "generationId",  # 4.4's new name
-    ("StreamsGroupHeartbeatResponse", "acceptable_recovery_lag_legacy"): "acceptableRecoveryLag",  # likewise
-}
-
 
 class Case(NamedTuple):
     """A message, its version, and the Java class that reads it."""
@@ -89,9 +74,8 @@ def api_cases(api: ApiKey, versions: Iterable[int]) -> list[Case]:
     return [case for cls in messages_of(api)[1:] for case in cases(f"{package}.{cls.__name__}Data", cls, chosen)]
 
 
-def in_4_3(api: ApiKey) -> Iterable[int]:
-    elsewhere = {*ONLY_IN_3_9.get(api, ()), *NEWER_THAN_4_3.get(api, ())}
-    return (version for version in versions_of(messages_of(api).request) if version not in elsewhere)
+def in_4_4(api: ApiKey) -> Iterable[int]:
+    return (version for version in versions_of(messages_of(api).request) if version not in ONLY_IN_3_9.get(api, ()))
 
 
 def other_cases() -> list[Case]:
@@ -148,7 +132,7 @@ def as_json(value: Any, version: int, *, tags: dict[str, Any]) -> dict[str, Any]
     """Returns our message in the form of Kafka's JSON converters, which leave out a tagged field at its default."""
     fields = {}
     for field in fields_of(type(value)):
-        name = RENAMED.get((type(value).__name__, field.name)) or camel(field.name)
+        name = camel(field.name)
         field_value = getattr(value, field.name)
         if version not in field.wire.versions or (version in field.wire.tagged and name not in tags):
             continue
@@ -178,16 +162,16 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def kafka_4_3() -> str:
+def kafka_4_4() -> str:
     return f"{apache_kafka()}/*"
 
 
 def kafka_3_9() -> str:
-    return f"{jvm.clients(LAST_WITH_OLD_VERSIONS)}/*:{kafka_4_3()}"
+    return f"{jvm.clients(LAST_WITH_OLD_VERSIONS)}/*:{kafka_4_4()}"
 
 
-def test_kafka_4_3_reads_and_writes_every_message_it_has_as_we_do() -> None:
-    compare(kafka_4_3(), [case for api in ApiKey for case in api_cases(api, in_4_3(api))])
+def test_kafka_4_4_reads_and_writes_every_message_it_has_as_we_do() -> None:
+    compare(kafka_4_4(), [case for api in ApiKey for case in api_cases(api, in_4_4(api))])
 
 
 def test_kafka_3_9_reads_and_writes_the_versions_that_4_0_removed_as_we_do() -> None:
@@ -195,13 +179,13 @@ def test_kafka_3_9_reads_and_writes_the_versions_that_4_0_removed_as_we_do() -> 
 
 
 def test_kafka_reads_and_writes_headers_and_embedded_messages_as_we_do() -> None:
-    compare(kafka_4_3(), other_cases())
+    compare(kafka_4_4(), other_cases())
 
 
 def test_kafka_reads_and_writes_metadata_records_as_we_do() -> None:
-    compare(kafka_4_3(), metadata_cases())
+    compare(kafka_4_4(), metadata_cases())
 
 
 @pytest.mark.parametrize("coordinator", COORDINATORS)
 def test_kafka_reads_and_writes_coordinator_records_as_we_do(coordinator: str) -> None:
-    compare(kafka_4_3(), coordinator_cases(coordinator))
+    compare(kafka_4_4(), coordinator_cases(coordinator))

@@ -14,7 +14,7 @@ from protocol.schema import fields_of
 from tests.broker.extremes import plausible
 from tests.interop import jvm
 from tests.interop.processes import run
-from tests.interop.test_messages_jvm import NEWER_THAN_4_3, ONLY_IN_3_9, kafka_3_9, kafka_4_3
+from tests.interop.test_messages_jvm import ONLY_IN_3_9, kafka_3_9, kafka_4_4
 
 CODE = ErrorCode.POLICY_VIOLATION
 TOPIC_ID = bytes(range(16))
@@ -35,7 +35,7 @@ def cases(*, of_3_9: bool) -> list[Case]:
         Case(api, version, plausible(api.request, version, TOPIC_ID))
         for api in rows.values()
         for version in range(api.versions.first, api.versions.last + 1)
-        if version not in NEWER_THAN_4_3.get(api.key, ()) and (version in ONLY_IN_3_9.get(api.key, ())) is of_3_9
+        if (version in ONLY_IN_3_9.get(api.key, ())) is of_3_9
     ]
 
 
@@ -75,8 +75,8 @@ def compare(classpath: str, compared: list[Case]) -> None:
     assert not different, "\n".join(different)
 
 
-def test_every_version_that_kafka_4_3_serves_is_refused_as_kafka_does() -> None:
-    compare(kafka_4_3(), cases(of_3_9=False))
+def test_every_version_that_kafka_4_4_serves_is_refused_as_kafka_does() -> None:
+    compare(kafka_4_4(), cases(of_3_9=False))
 
 
 def test_every_version_that_kafka_4_0_removed_is_refused_as_kafka_3_9_does() -> None:

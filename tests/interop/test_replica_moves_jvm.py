@@ -115,8 +115,7 @@ def test_consumers_read_from_the_follower_in_their_rack(
     settings = ("--max-messages", "1000", "--from-beginning", "--command-property", f"client.rack={rack}")
     verbose = "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.clients.consumer.internals=debug"
     words = ("--bootstrap-server", cluster.bootstrap, "--topic", topic, *settings, "--timeout-ms", "60000")
-    console = jvm.TOOLS["kafka-console-consumer"]
-    ended = run(jvm.java(f"{jvm.apache_kafka()}/*", console, *words, flags=(verbose,)))
+    ended = run(jvm.command_of("kafka-console-consumer", *words, flags=(verbose,)))
     assert ended.stdout.count(b"\n") == 1000
     assert f"preferred read replica for partition {topic}-0 to {follower}," in ended.stderr.decode()
 

@@ -68,6 +68,24 @@ def test_a_flush_syncs_the_file_and_the_folder_that_names_it(log: Log, disk: Cou
     assert log.recovery_point == 2
 
 
+def test_the_first_flush_after_a_crash_syncs_the_folders_again(tmp_path: Path, log: Log, disk: CountingDisk) -> None:
+    write(log, "a")
+    log.flush(NOW_MS)
+    recovered = open_log(tmp_path / "orders-0", log.config, disk=disk, clean=False, recovery_point=1)
+    write(recovered, "b")
+    synced(disk)
+    recovered.flush(NOW_MS)
+    assert synced(disk) >= {"orders-0/", f"{os.path.basename(log.log_dir)}/"}
+
+
+def test_a_log_that_begins_anew_has_its_names_on_the_device(log: Log, disk: CountingDisk) -> None:
+    write(log, "a")
+    log.flush(NOW_MS)
+    synced(disk)
+    log.truncate_fully(5, NOW_MS)
+    assert synced(disk) == {"orders-0/"}
+
+
 def test_with_nothing_new_nothing_is_synced(log: Log, disk: CountingDisk) -> None:
     write(log, "a")
     log.flush(NOW_MS)

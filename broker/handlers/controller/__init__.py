@@ -45,6 +45,7 @@ NAMES = (
     "describe_quorum",
     "update_features",
     "unregister_broker",
+    "unregister_controller",
 )
 
 CONTROLLER_APIS = Apis("broker.handlers", NAMES)

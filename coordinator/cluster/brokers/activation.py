@@ -18,6 +18,9 @@ from protocol.types import Uuid
 CONTROLLER_REGISTRATION_VERSION = 15
 """The metadata.version from which controllers register (3.7-IV0, KIP-919)."""
 
+CONTROLLER_UNREGISTRATION_VERSION = 33
+"""The metadata.version from which the registration of a controller can be removed (4.4-IV2, KIP-1312)."""
+
 
 def activation_records(
     image: Image, bootstrap: Sequence[MetadataRecord], min_insync_replicas: int

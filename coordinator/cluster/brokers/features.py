@@ -1,4 +1,4 @@
-"""The features of Kafka 4.3.1, with one further level, and the features of a new cluster (KIP-584, KIP-778, KIP-1022).
+"""The features of Kafka 4.4.0, and the features of a new cluster (KIP-584, KIP-778, KIP-1022).
 
 Source: org.apache.kafka.server.common.Feature and MetadataVersion; Kafka's QuorumFeatures.
 """
@@ -16,8 +16,8 @@ from protocol.metadata_records.settings import ConfigRecord, FeatureLevelRecord
 KRAFT_VERSION = "kraft.version"
 MIN_ISR = "min.insync.replicas"
 
-LATEST_METADATA_VERSION = 30
-"""The level of 4.3-IV0."""
+LATEST_METADATA_VERSION = 33
+"""The level of 4.4-IV2."""
 
 SUPPORTED: dict[str, FeatureRange] = {
     METADATA_VERSION: FeatureRange(7, LATEST_METADATA_VERSION),
@@ -28,9 +28,7 @@ SUPPORTED: dict[str, FeatureRange] = {
     "streams.version": FeatureRange(0, 1),
     "transaction.version": FeatureRange(0, 2),
 }
-"""The feature levels that this node supports and registers: those of Kafka 4.3.1, and share.version 2 of 4.4, which
-dead-letter queues need (KIP-1191). A new cluster starts with level 1, because Kafka 4.3 can't read level 2.
-"""
+"""The feature levels that this node supports and registers."""
 
 NOT_SUPPORTED = FeatureRange(0, 0)
 """The levels of an unknown feature. Level 0 turns a feature off."""
@@ -39,16 +37,16 @@ BOOTSTRAP_FEATURES: dict[str, int] = {
     METADATA_VERSION: LATEST_METADATA_VERSION,
     ELR_VERSION: 1,
     "group.version": 1,
-    "share.version": 1,
+    "share.version": 2,
     "streams.version": 1,
     "transaction.version": 2,
 }
-"""The features that `kafka-storage format` of 4.3.1 gives a new cluster, in its order."""
+"""The features that `kafka-storage format` of 4.4.0 gives a new cluster, in its order."""
 
 NEEDS: dict[tuple[str, int], tuple[str, int]] = {(ELR_VERSION, 1): (METADATA_VERSION, 23)}
 """A feature's level, and the level of another feature that it requires."""
 
-METADATA_CHANGED = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
+METADATA_CHANGED = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 """Levels of metadata.version that added records or record versions, so that a downgrade below them is not possible."""
 
 

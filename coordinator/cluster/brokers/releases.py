@@ -1,6 +1,6 @@
 """The releases of metadata.version, and the features of a new cluster by its release (KIP-584, KIP-1022).
 
-Source: org.apache.kafka.server.common.MetadataVersion and Feature of Apache Kafka 4.3.1; Kafka's Formatter.
+Source: org.apache.kafka.server.common.MetadataVersion and Feature of Apache Kafka 4.4.0; Kafka's Formatter.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ RELEASES: Final = (
     "3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2",
     "3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0",
     "4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0",
+    "4.4-IV0", "4.4-IV1", "4.4-IV2",
 )  # fmt: skip
 """The names of metadata.version's levels, from the first that Kafka 4 can upgrade."""
 
@@ -25,14 +26,16 @@ LEVELS: Final = {name: level for level, name in enumerate(RELEASES, FIRST_LEVEL)
 SCRAM_SINCE: Final = LEVELS["3.5-IV2"]
 """The first metadata.version with SCRAM credentials in the metadata."""
 
-DEFAULTS_SINCE: Final[Mapping[str, tuple[str, int]]] = {
-    ELR_VERSION: ("4.1-IV0", 1),
-    "group.version": ("4.0-IV0", 1),
-    "share.version": ("4.2-IV0", 1),
-    "streams.version": ("4.2-IV1", 1),
-    "transaction.version": ("4.0-IV2", 2),
+DEFAULTS_SINCE: Final[Mapping[str, Mapping[int, str]]] = {
+    ELR_VERSION: {1: "4.1-IV0"},
+    "group.version": {1: "4.0-IV0"},
+    "share.version": {1: "4.2-IV0", 2: "4.4-IV0"},
+    "streams.version": {1: "4.2-IV1"},
+    "transaction.version": {2: "4.0-IV2"},
 }
-"""For each feature, the release from which a new cluster has it, and its level there. Earlier releases have level 0."""
+"""For each feature, the levels that new clusters have, and the release from which they have them. Earlier releases have
+level 0.
+"""
 
 
 def level_of_release(text: str) -> int:
@@ -69,8 +72,8 @@ def new_cluster_features(release: str | None, given: Mapping[str, int], *, dynam
     """
     metadata_version = _metadata_version(release, given)
     levels = {METADATA_VERSION: metadata_version}
-    for name, (since, level) in DEFAULTS_SINCE.items():
-        levels[name] = level if metadata_version >= LEVELS[since] else 0
+    for name, defaults in DEFAULTS_SINCE.items():
+        levels[name] = max((level for level, since in defaults.items() if metadata_version >= LEVELS[since]), default=0)
     levels |= given
     for problem in _problems(levels, dynamic_quorum=dynamic_quorum):
         raise ConfigError(problem)

@@ -12,6 +12,7 @@ from coordinator.cluster.image import Image
 from coordinator.cluster.record import ClusterResult, MetadataRecord
 from coordinator.cluster.rejections import MAX_RECORDS, error_message, too_large
 from coordinator.cluster.security.acl import AccessControlEntry, EntryFilter, record_of
+from coordinator.cluster.security.hosts import CIDR_METADATA_VERSION, parse_network
 from coordinator.engine.result import Ticket, answered
 from protocol.acl import ANY, CLUSTER_NAME, PatternType, Permission, Resource, code_name
 from protocol.errors import ErrorCode, KafkaError
@@ -42,6 +43,7 @@ def create_acls(
     for creation in request.creations:
         try:
             entry = _new_entry(creation)
+            _check_host(entry.host, image.metadata_version)
         except KafkaError as error:
             results.append(create.AclCreationResult(error_code=error.code, error_message=error_message(error)))
             continue
@@ -76,6 +78,21 @@ def _new_entry(creation: create.AclCreation) -> AccessControlEntry:
         kind, name, creation.resource_pattern_type, creation.principal, creation.host, creation.operation,
         creation.permission_type,
     )  # fmt: skip
+
+
+def _check_host(host: str, metadata_version: int) -> None:
+    """Raises KafkaError(INVALID_REQUEST, UNSUPPORTED_VERSION) if a new entry can't have this host."""
+    if not host:
+        raise invalid("Host pattern cannot be null or empty")
+    if "/" not in host:
+        return
+    if metadata_version < CIDR_METADATA_VERSION:
+        message = "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+    try:
+        parse_network(host)
+    except ValueError as error:
+        raise invalid(f"Invalid CIDR notation '{host}': {error}") from None
 
 
 def _filter(requested: delete.DeleteAclsFilter | describe.DescribeAclsRequest, version: int) -> EntryFilter:

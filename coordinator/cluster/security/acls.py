@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from coordinator.cluster.changes import AclChanged
 from coordinator.cluster.security.acl import EVERYBODY, WILDCARD, AccessControlEntry
+from coordinator.cluster.security.hosts import matches
 from protocol.acl import ALL_OPERATIONS, Operation, PatternType, Permission, Resource
-from protocol.addresses import canonical
 from protocol.types import Uuid
 
 IMPLIED_BY: Final = {
@@ -37,8 +37,8 @@ class Actor(NamedTuple):
     host: str
 
     def is_meant_by(self, entry: AccessControlEntry) -> bool:
-        """True if the entry is about this principal at this address."""
-        return entry.principal in (self.principal, EVERYBODY) and canonical(entry.host) in (WILDCARD, self.host)
+        """True if the entry is about this principal, and its host has this address."""
+        return entry.principal in (self.principal, EVERYBODY) and matches(entry.host, self.host)
 
 
 class Acls:

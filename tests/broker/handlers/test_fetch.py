@@ -190,6 +190,17 @@ async def test_a_session_tells_only_what_is_new(broker: InProcess, client: Clien
     assert [data.partition_index for data in second.responses[0].partitions] == [1]
 
 
+async def test_the_next_answer_of_a_session_has_nothing_of_an_earlier_error(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    await produce(client, "t", batch(b"a"))
+    first = await client.ask(fetch_request("t", 9, session=(0, 0)), 12, FetchResponse)
+    assert first.responses[0].partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    second = await client.ask(fetch_request("t", session=(first.session_id, 1)), 12, FetchResponse)
+    (data,) = second.responses[0].partitions
+    assert data == await fetch(client, "t")
+    assert data.records
+
+
 async def test_a_session_of_another_epoch_is_refused(broker: InProcess, client: Client) -> None:
     await broker.create_topic("t")
     first = await client.ask(fetch_request("t", session=(0, 0)), 12, FetchResponse)

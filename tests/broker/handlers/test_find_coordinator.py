@@ -35,39 +35,32 @@ def test_anything_else_is_none(key: str) -> None:
     assert not is_share_partition(key)
 
 
-def test_a_topic_that_cannot_be_made_is_tried_once_for_all_keys(
+async def test_a_topic_that_cannot_be_made_is_tried_once_for_all_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = []
 
-    async def test() -> None:
-        async with InProcess(tmp_path) as broker:
+    async with InProcess(tmp_path) as broker:
 
-            async def create(request: CreateTopicsRequest, asker: Asker) -> CreateTopicsResponse:
-                tried.append(request)
-                await asyncio.sleep(0)
-                results = [
-                    CreatableTopicResult(name=topic.name, error_code=ErrorCode.POLICY_VIOLATION)
-                    for topic in request.topics
-                ]
-                return CreateTopicsResponse(topics=results)
+        async def create(request: CreateTopicsRequest, asker: Asker) -> CreateTopicsResponse:
+            tried.append(request)
+            await asyncio.sleep(0)
+            results = [
+                CreatableTopicResult(name=topic.name, error_code=ErrorCode.POLICY_VIOLATION) for topic in request.topics
+            ]
+            return CreateTopicsResponse(topics=results)
 
-            monkeypatch.setattr(broker.server.broker.topics, "create", create)
-            request = FindCoordinatorRequest(key_type=0, coordinator_keys=[f"group-{number}" for number in range(50)])
-            answer = await broker.client().ask(request, 4, FindCoordinatorResponse)
-            assert {one.error_code for one in answer.coordinators} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
-            assert len(answer.coordinators) == 50
-
-    asyncio.run(test())
+        monkeypatch.setattr(broker.server.broker.topics, "create", create)
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=[f"group-{number}" for number in range(50)])
+        answer = await broker.client().ask(request, 4, FindCoordinatorResponse)
+        assert {one.error_code for one in answer.coordinators} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
+        assert len(answer.coordinators) == 50
     assert len(tried) == 1
 
 
-def test_a_kind_of_key_that_there_is_not_is_told_in_words(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with InProcess(tmp_path) as broker:
-            request = FindCoordinatorRequest(key="g", key_type=7, coordinator_keys=["g", "h"])
-            answer = await broker.client().ask(request, 4, FindCoordinatorResponse)
-            errors = {(one.error_code, one.error_message) for one in answer.coordinators}
-            assert errors == {(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)}
-
-    asyncio.run(test())
+async def test_a_kind_of_key_that_there_is_not_is_told_in_words(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        request = FindCoordinatorRequest(key="g", key_type=7, coordinator_keys=["g", "h"])
+        answer = await broker.client().ask(request, 4, FindCoordinatorResponse)
+        errors = {(one.error_code, one.error_message) for one in answer.coordinators}
+        assert errors == {(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)}

@@ -131,12 +131,12 @@ class TestWithDefaultsOfItsOwn:
 
     async def test_a_topic_is_made_by_the_defaults_of_the_broker(self, broker: InProcess, client: Client) -> None:
         topics = await auto_created(broker, client, "t", "__consumer_offsets")
-        assert topics == [("__consumer_offsets", 7, 3), ("t", 3, 2)]
+        assert topics == [("t", 3, 2), ("__consumer_offsets", 7, 3)]
 
 
 async def test_the_controllers_defaults_decide_if_the_broker_sets_none(broker: InProcess, client: Client) -> None:
     topics = await auto_created(broker, client, "t", "__consumer_offsets")
-    assert topics == [("__consumer_offsets", 50, 3), ("t", -1, -1)]
+    assert topics == [("t", -1, -1), ("__consumer_offsets", 50, 3)]
 
 
 class TestWithOneDefaultOfItsOwn:

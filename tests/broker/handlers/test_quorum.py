@@ -1,4 +1,5 @@
-"""Tests DescribeQuorum, AddRaftVoter, RemoveRaftVoter, UpdateFeatures and UnregisterBroker in a single-node cluster."""
+"""Tests DescribeQuorum, AddRaftVoter, RemoveRaftVoter, UpdateFeatures, UnregisterBroker and UnregisterController in a
+single-node cluster."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from protocol.messages.describe_quorum import (
 )
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from protocol.messages.unregister_controller import UnregisterControllerRequest, UnregisterControllerResponse
 from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from protocol.types import NO_UUID
 from tests.broker.inprocess import Client, InProcess
@@ -68,7 +70,7 @@ async def test_a_voter_of_the_configuration_has_no_directory(tmp_path: Path, is_
 
 
 async def test_with_voters_of_the_configuration_the_quorum_has_version_0(tmp_path: Path) -> None:
-    """Apache Kafka 4.3.1 gives the same answer, although it could upgrade."""
+    """Apache Kafka gives the same answer, although it could upgrade."""
     async with InProcess(formatted(tmp_path, is_dynamic=False)) as broker:
         client = broker.client()
         for kind in (UPGRADE, SAFE_DOWNGRADE):
@@ -126,3 +128,15 @@ async def test_features_that_are_not_there(client: Client) -> None:
 async def test_an_unknown_broker_is_not_forgotten(client: Client) -> None:
     answer = await client.ask(UnregisterBrokerRequest(broker_id=7), 0, UnregisterBrokerResponse)
     assert answer.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+@pytest.mark.parametrize(("controller_id", "code"), [
+    (1, ErrorCode.INVALID_REQUEST),
+    (7, ErrorCode.CONTROLLER_ID_NOT_REGISTERED),
+])  # fmt: skip
+async def test_neither_the_active_controller_nor_an_unknown_one_is_forgotten(
+    controller_id: int, code: ErrorCode, client: Client
+) -> None:
+    request = UnregisterControllerRequest(controller_id=controller_id)
+    answer = await client.ask(request, 0, UnregisterControllerResponse)
+    assert (answer.error_code, bool(answer.error_message)) == (code, True)

@@ -13,6 +13,7 @@ import pytest
 from broker.metadata.deciding import MAX_ENTRIES_ON_LOOP, LongDecisions, is_long
 from coordinator.cluster.changes import Change
 from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.controller import Controller
 from coordinator.cluster.image import Image
 from coordinator.cluster.machine import BUSY_WAIT_MS
 from coordinator.cluster.options import ClusterOptions
@@ -21,7 +22,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from protocol.messages.broker_registration import BrokerRegistrationResponse
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from protocol.messages.delete_acls import DeleteAclsRequest
 from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -182,15 +183,20 @@ async def test_a_decision_that_was_being_made_at_a_stop_is_not_carried_out() -> 
         await long
 
 
+async def register_other(image: Image, controller: Controller) -> None:
+    """Registers a second broker, and begins its session."""
+    registration = given.registration(OTHER, cluster_id=image.cluster_id, log_dirs=[b"directory-two---"])
+    await controller.submit(registration, BrokerRegistrationResponse)
+    await controller.submit(given.heartbeat(image, OTHER), BrokerHeartbeatResponse)
+
+
 async def test_a_heartbeat_counts_from_its_arrival_and_not_from_its_decision(
     tmp_path: Path, go_on: threading.Event
 ) -> None:
     harness = MetadataHarness(tmp_path)
     metadata, clock = harness.open(), harness.clock
     image, controller = metadata.image, metadata.controller
-    registration = given.registration(OTHER, cluster_id=image.cluster_id, log_dirs=[b"directory-two---"])
-    await controller.submit(registration, BrokerRegistrationResponse)
-    await controller.submit(given.heartbeat(image, OTHER), BrokerHeartbeatResponse)
+    await register_other(image, controller)
     assert not image.brokers[OTHER].fenced
     fenced: list[bool] = []
     metadata.cluster.loader.subscribe(lambda _: fenced.append(image.brokers[OTHER].fenced))
@@ -261,9 +267,7 @@ async def test_a_broker_is_fenced_in_time_while_one_long_decision_follows_the_ot
     harness = MetadataHarness(tmp_path)
     metadata, clock = harness.open(), harness.clock
     image, controller = metadata.image, metadata.controller
-    registration = given.registration(OTHER, cluster_id=image.cluster_id, log_dirs=[b"directory-two---"])
-    await controller.submit(registration, BrokerRegistrationResponse)
-    await controller.submit(given.heartbeat(image, OTHER), BrokerHeartbeatResponse)
+    await register_other(image, controller)
     fenced: list[bool] = []
 
     async def ask() -> None:
@@ -282,14 +286,6 @@ async def test_a_broker_is_fenced_in_time_while_one_long_decision_follows_the_ot
 
 
 def test_few_filters_of_access_control_entries_are_long_because_each_is_compared_with_every_entry() -> None:
-    entry_filter = DeleteAclsFilter(
-        resource_type_filter=1,
-        resource_name_filter=None,
-        pattern_type_filter=1,
-        principal_filter=None,
-        host_filter=None,
-        operation=1,
-        permission_type=1,
-    )
+    entry_filter = given.every_acl()
     assert not is_long(DeleteAclsRequest(filters=[entry_filter] * 5))
     assert is_long(DeleteAclsRequest(filters=[entry_filter] * 6))

@@ -9,7 +9,8 @@ import pytest
 
 from coordinator.cluster.brokers.features import bootstrap_records
 from coordinator.cluster.formatting import WrongOwner, random_uuid
-from coordinator.cluster.snapshot import read_snapshot
+from coordinator.cluster.snapshot import read_snapshot, write_snapshot
+from protocol.metadata_records.settings import FeatureLevelRecord
 from protocol.records.control import KRaftVersionRecord, SnapshotHeaderRecord, VotersRecord
 from protocol.types import uuid_to_text
 from storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
@@ -38,6 +39,23 @@ def test_the_files_of_a_formatted_directory_are_those_of_kafka_storage(tmp_path:
     assert version == KRaftVersionRecord(version=0, k_raft_version=1)
     assert isinstance(who, VotersRecord)
     assert [voter.voter_id for voter in who.voters] == [1]
+
+
+def test_a_cluster_begins_with_the_records_of_the_snapshot_at_offset_0(tmp_path: Path) -> None:
+    """kafka-storage of Kafka 4.4 writes them there, instead of into bootstrap.checkpoint."""
+    harness = MetadataHarness(tmp_path)
+    (directory,) = harness.directories
+    features = [FeatureLevelRecord(name="metadata.version", feature_level=30)]
+    features.append(FeatureLevelRecord(name="share.version", feature_level=1))
+    folder = f"{directory}/__cluster_metadata-0"
+    harness.disk.mkdir(folder, parents=True)
+    path = f"{folder}/{0:020}-{0:010}.checkpoint"
+    write_snapshot(harness.disk, path, features, metadata_version=30, last_timestamp=0, now_ms=0)
+    write_meta_properties(harness.disk, directory, MetaProperties("the-cluster", 1, b"a-directory-of-1"))
+    cluster = harness.open()
+    assert dict(cluster.image.features) == {"metadata.version": 30, "share.version": 1}
+    written = [record for batch in cluster.metadata_log.batches(0) for record in batch.records]
+    assert [record for record in written if isinstance(record, FeatureLevelRecord)] == features
 
 
 def test_a_cluster_may_be_named(tmp_path: Path) -> None:

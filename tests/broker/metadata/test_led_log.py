@@ -126,24 +126,21 @@ def test_a_quorum_with_other_voters_is_not_led(tmp_path: Path, voters: tuple[int
     assert (harness.folder() / "quorum-state").read_text() == state, "it claimed an epoch"
 
 
-def test_nothing_is_handed_out_before_it_is_on_the_device(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        harness = MetadataHarness(tmp_path)
-        log = led(harness.open())
-        harness.worker.at_once = False
-        end = append(log, [NoOpRecord()])
-        before = log.high_watermark
-        assert (end, len(log.committed_records(before, ALL))) == (before + 1, 0)
-        waiting = asyncio.create_task(log.committed(end))
-        await asyncio.sleep(0)
-        assert harness.worker.given
-        assert not log.committed_records(before, ALL)
-        harness.worker.work()
-        (batch,) = decode_batches(log.committed_records(before, ALL))
-        assert batch.records == [NoOpRecord()]
-        await waiting
-
-    asyncio.run(scenario())
+async def test_nothing_is_handed_out_before_it_is_on_the_device(tmp_path: Path) -> None:
+    harness = MetadataHarness(tmp_path)
+    log = led(harness.open())
+    harness.worker.at_once = False
+    end = append(log, [NoOpRecord()])
+    before = log.high_watermark
+    assert (end, len(log.committed_records(before, ALL))) == (before + 1, 0)
+    waiting = asyncio.create_task(log.committed(end))
+    await asyncio.sleep(0)
+    assert harness.worker.given
+    assert not log.committed_records(before, ALL)
+    harness.worker.work()
+    (batch,) = decode_batches(log.committed_records(before, ALL))
+    assert batch.records == [NoOpRecord()]
+    await waiting
 
 
 def test_whole_batches_are_handed_out_and_one_at_least(tmp_path: Path) -> None:
@@ -180,18 +177,15 @@ async def test_others_run_while_a_large_batch_is_committed(tmp_path: Path) -> No
     assert image.topic("orders") is not None
 
 
-def test_who_waits_for_more_is_woken_by_a_commit(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        log = led(MetadataHarness(tmp_path).open())
-        waiting = log.advanced()
-        assert log.advanced() is waiting
-        end = append(log, [NoOpRecord()])
-        assert not waiting.done()
-        await log.committed(end)
-        assert waiting.done()
-        assert log.advanced() is not waiting
-
-    asyncio.run(scenario())
+async def test_who_waits_for_more_is_woken_by_a_commit(tmp_path: Path) -> None:
+    log = led(MetadataHarness(tmp_path).open())
+    waiting = log.advanced()
+    assert log.advanced() is waiting
+    end = append(log, [NoOpRecord()])
+    assert not waiting.done()
+    await log.committed(end)
+    assert waiting.done()
+    assert log.advanced() is not waiting
 
 
 def test_a_snapshot_is_read_in_pieces_until_it_goes(tmp_path: Path) -> None:

@@ -11,33 +11,18 @@ from pathlib import Path
 import pytest
 
 from broker.clock import NS_PER_MS, SystemClock
-from broker.config import BrokerConfig
 from broker.metrics.endpoint import MetricsEndpoint
 from programs.run.controller_server import ControllerServer
 from storage.disk import OsDisk
-from storage.meta_properties import MetaProperties, write_meta_properties
+from tests.broker.controllers import NODE, serving_controller
 from tests.broker.metrics.scraping import samples
-
-NODE = 100
 
 
 @pytest.fixture
 async def controller(tmp_path: Path) -> AsyncIterator[ControllerServer]:
-    options = {
-        "process.roles": "controller",
-        "node.id": str(NODE),
-        "listeners": "CONTROLLER://127.0.0.1:0",
-        "controller.listener.names": "CONTROLLER",
-        "log.dirs": str(tmp_path),
-        "odradek.metrics.listener": "127.0.0.1:0",
-        "odradek.slow.request.ms": "700",
-    }
-    write_meta_properties(OsDisk(), str(tmp_path), MetaProperties("the-cluster", NODE, b"directory-of-100"))
-    server = ControllerServer(BrokerConfig.parse(options), asyncio.Event())
-    await server.start()
-    yield server
-    await server.stop()
-    assert server.exit_code == 0
+    options = {"odradek_metrics_listener": "127.0.0.1:0", "odradek_slow_request_ms": "700"}
+    async with serving_controller(tmp_path, **options) as server:
+        yield server
 
 
 async def get(endpoint: MetricsEndpoint, path: str) -> tuple[int, str]:

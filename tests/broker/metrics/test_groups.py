@@ -11,6 +11,7 @@ from typing import cast
 
 import pytest
 
+from broker.clock import SystemClock
 from broker.dispatch.broker import Broker
 from broker.metrics import ends as module
 from broker.metrics import groups
@@ -18,6 +19,7 @@ from broker.metrics.ends import EndsElsewhere
 from broker.metrics.groups import known_end
 from broker.replica.partition import Partition
 from broker.request.context import Context
+from broker.request.turns import Turns
 from client.errors import PeerUnavailable
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
@@ -51,7 +53,7 @@ async def filled(broker: InProcess) -> Client:
     await broker.create_topic("t", 2)
     client = broker.client()
     context = Context(client.connection, ApiKey.FIND_COORDINATOR, 0, 1, "c", 100)
-    await broker.server.broker.auto_create_topics(["__consumer_offsets"], context)
+    await broker.server.broker.auto_create_topics(["__consumer_offsets"], context, Turns(SystemClock()))
     await broker.settled()
     assert (await produce(client, "t", batch(b"a", b"b", b"c"))).error_code == 0
     return client

@@ -13,6 +13,7 @@ from broker.produce.request import FIRST_TOPIC_ID_VERSION, ParsedProduce
 from protocol.api_key import ApiKey
 from protocol.codec import decode
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from protocol.primitives import uvarint
 from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
@@ -140,6 +141,24 @@ async def test_the_unusual_is_left_to_the_codec(unusual: ProduceRequest, tmp_pat
     async with InProcess(tmp_path) as broker:
         frame = memoryview(bytearray(request_frame(unusual, 13)))
         assert parsed_in_place(broker, ApiKey.PRODUCE, 13, frame, BODY) is None
+
+
+@pytest.mark.parametrize(("size_bytes", "is_usual"), [(2, True), (5, True), (6, False)])
+async def test_the_size_of_records_takes_five_bytes_at_most(size_bytes: int, is_usual: bool, tmp_path: Path) -> None:
+    records = batch(4)
+    whole = request_frame(request(bytes(16), (0, records)), 13)
+    size = uvarint(len(records) + 1)
+    frame = memoryview(bytearray(whole.replace(size + records, longer(size, size_bytes) + records)))
+    async with InProcess(tmp_path) as broker:
+        in_place = parsed_in_place(broker, ApiKey.PRODUCE, 13, frame, BODY)
+    read = bytes(in_place.partitions[0].records) if isinstance(in_place, ParsedProduce) else None
+    assert read == (records if is_usual else None)
+
+
+def longer(size: bytes, size_bytes: int) -> bytes:
+    """Returns the same varint in more bytes than it needs."""
+    added = size_bytes - len(size)
+    return bytes([*size[:-1], size[-1] | 0x80, *[0x80] * (added - 1), 0]) if added else size
 
 
 async def test_a_torn_request_appends_nothing(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ OPTIONS = {
     "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
     "sasl.enabled.mechanisms": "OAUTHBEARER",
     "connection.failed.authentication.delay.ms": "0",
+    "sasl.oauthbearer.allow.unverified.audience": "true",
+    "sasl.oauthbearer.allow.unverified.issuer": "true",
 }
 ALL_TOPICS = MetadataRequest(topics=None)
 FAILED = ErrorCode.SASL_AUTHENTICATION_FAILED
@@ -218,6 +220,8 @@ def test_a_listener_of_apache_kafkas_is_one_here(options: dict[str, str]) -> Non
     ({**URL, "sasl.oauthbearer.sub.claim.name": " "}, "must not contain only whitespace"),
     ({f"{PREFIX}sasl.jaas.config": f'{OAUTH_MODULE} required unsecuredValidatorRequiredScope="a \\"";'}, "Invalid"),
     ({f"{PREFIX}sasl.jaas.config": f'{OAUTH_MODULE} required unsecuredValidatorAllowableClockSkewMs="-1";'}, "skew"),
+    ({**URL, "sasl.oauthbearer.allow.unverified.audience": "false"}, "expected.audience: it must be set"),
+    ({**URL, "sasl.oauthbearer.allow.unverified.issuer": "false"}, "expected.issuer: it must be set"),
     (
         {**URL, "sasl.enabled.mechanisms": "SCRAM-SHA-256", "sasl.server.callback.handler.class": SIGNED_HANDLERS[0]},
         "of SCRAM-SHA-256: Java classes are not loaded",

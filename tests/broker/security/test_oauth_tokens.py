@@ -123,6 +123,9 @@ def test_a_token_proves_its_subject_until_it_ends() -> None:
     assert proven({**TIMES, "email": "a@b", "scp": ["x", "y"]}, email, NOW_MS).principal == "a@b"
 
 
+STRICT = OPTIONS._replace(audiences=frozenset({"kafka"}))
+
+
 @pytest.mark.parametrize("expected", [{"aud": "kafka"}, {"aud": ["x", "kafka"]}])
 def test_a_token_is_for_the_audience_that_is_expected(expected: dict[str, object]) -> None:
     ours = OPTIONS._replace(audiences=frozenset({"kafka", "other"}))
@@ -155,7 +158,14 @@ def test_a_token_is_for_the_audience_that_is_expected(expected: dict[str, object
 ])  # fmt: skip
 def test_claims_that_prove_nothing_now_are_refused(claims: dict[str, object], reason: str) -> None:
     with pytest.raises(TokenRefused, match=reason):
-        proven({**TIMES, "sub": "alice", **claims}, OPTIONS, NOW_MS)
+        proven({**TIMES, "sub": "alice", "aud": "kafka", **claims}, STRICT, NOW_MS)
+
+
+@pytest.mark.parametrize("audience", [None, "others", ["a", "b"]])
+def test_without_an_expected_audience_and_issuer_any_is_accepted(audience: object) -> None:
+    """The broker starts so only if its options allow it."""
+    claims = {**TIMES, "sub": "alice", "aud": audience, "iss": "https://any"}
+    assert proven(claims, OPTIONS, NOW_MS).principal == "alice"
 
 
 def test_the_clocks_may_differ_by_the_skew_and_no_more() -> None:

@@ -133,23 +133,25 @@ async def test_markers_wait_for_a_broker_that_is_cut_off(pair: Pair) -> None:
     assert await two.read(1) == ["b"]
 
 
-async def test_markers_follow_the_leader(pair: Pair) -> None:
+async def ended_without_marker(pair: Pair) -> tuple[TransactionalClient, TransactionalClient]:
+    """Ends a transaction whose marker does not reach broker 2, which is cut off."""
     one, two = clients(pair)
     producer = await one.producer()
     await two.write(producer, "b", partition=1)
     pair.cut.add(2)
     await one.end(producer)
     await eventually(lambda: pair.sent[MARKERS, 2] > 0, True)
+    return one, two
+
+
+async def test_markers_follow_the_leader(pair: Pair) -> None:
+    one, _ = await ended_without_marker(pair)
     pair.lead(THERE, 1)
     assert await one.settled() == "CompleteCommit"
 
 
 async def test_a_deleted_partition_needs_no_marker(pair: Pair) -> None:
-    one, two = clients(pair)
-    producer = await one.producer()
-    await two.write(producer, "b", partition=1)
-    pair.cut.add(2)
-    await one.end(producer)
+    one, _ = await ended_without_marker(pair)
     topic = pair.brokers[1].server.broker.image.topic(TOPIC)
     assert topic is not None
     pair.commit(RemoveTopicRecord(topic_id=topic.topic_id))
@@ -182,12 +184,7 @@ async def test_markers_of_many_transactions_go_in_one_request_while_one_is_under
 
 
 async def test_markers_of_a_coordinator_that_was_demoted_are_sent_no_more(pair: Pair) -> None:
-    one, two = clients(pair)
-    producer = await one.producer()
-    await two.write(producer, "b", partition=1)
-    pair.cut.add(2)
-    await one.end(producer)
-    await eventually(lambda: pair.sent[MARKERS, 2] > 0, True)
+    one, two = await ended_without_marker(pair)
     index = pair.brokers[1].server.broker.transactions.partition_of(ID)
     pair.lead(TopicPartition(TRANSACTION_STATE, index), 2)
     assert (await one.init()).code is ErrorCode.NOT_COORDINATOR
@@ -204,12 +201,7 @@ async def loaded_at(pair: Pair, broker_id: int, index: int) -> None:
 
 
 async def test_a_coordinator_in_a_new_epoch_loads_what_was_decided_and_ends_it(pair: Pair) -> None:
-    one, two = clients(pair)
-    producer = await one.producer()
-    await two.write(producer, "b", partition=1)
-    pair.cut.add(2)
-    await one.end(producer)
-    await eventually(lambda: pair.sent[MARKERS, 2] > 0, True)
+    one, two = await ended_without_marker(pair)
     index = pair.brokers[1].server.broker.transactions.partition_of(ID)
     pair.lead(TopicPartition(TRANSACTION_STATE, index), 1)
     pair.cut.clear()

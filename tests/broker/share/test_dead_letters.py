@@ -97,78 +97,66 @@ def _named(fetching: Fetching):  # type: ignore[no-untyped-def]
     return PartitionId(fetching.topic_id, 0)
 
 
-def test_a_rejected_record_gets_a_letter(tmp_path: Path) -> None:
-    async def whole() -> None:
-        async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
-            fetching = await begin(broker)
-            fetching.append(3)
-            epoch, _ = await eventually(fetching, 0)
-            await fetching.acknowledge(epoch, (0, 0, 1), (1, 1, 3), (2, 2, 1))
-            (letter,) = await letters(broker, 1)
-            assert (letter.key, letter.value) == (None, None)
-            assert headers_of(letter) == {
-                "topic": "topic", "partition": "0", "offset": "1", "group": GROUP, "delivery.count": "1",
-                "message": "Offset rejected by client.",
-            }  # fmt: skip
-            await settled(fetching, 3)
-
-    asyncio.run(whole())
+async def test_a_rejected_record_gets_a_letter(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
+        fetching = await begin(broker)
+        fetching.append(3)
+        epoch, _ = await eventually(fetching, 0)
+        await fetching.acknowledge(epoch, (0, 0, 1), (1, 1, 3), (2, 2, 1))
+        (letter,) = await letters(broker, 1)
+        assert (letter.key, letter.value) == (None, None)
+        assert headers_of(letter) == {
+            "topic": "topic", "partition": "0", "offset": "1", "group": GROUP, "delivery.count": "1",
+            "message": "Offset rejected by client.",
+        }  # fmt: skip
+        await settled(fetching, 3)
 
 
-def test_a_record_that_was_delivered_too_often_gets_a_copy(tmp_path: Path) -> None:
-    async def whole() -> None:
-        async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
-            fetching = await begin(broker)
-            await configure(
-                fetching,
-                errors_deadletterqueue_copy_record_enable="true",
-                share_delivery_count_limit="2",
-            )
-            fetching.append(1)
-            epoch, _ = await eventually(fetching, 0)
-            assert acquired(await fetching.fetch(epoch, (0, 0, 2))) == [(0, 0, 2)]
-            await fetching.acknowledge(epoch + 1, (0, 0, 2))
-            (letter,) = await letters(broker, 1)
-            assert letter.value == b"value"
-            assert headers_of(letter)["message"] == "Offset delivery count exceeded the threshold."
-            await settled(fetching, 1)
-
-    asyncio.run(whole())
+async def test_a_record_that_was_delivered_too_often_gets_a_copy(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
+        fetching = await begin(broker)
+        await configure(
+            fetching,
+            errors_deadletterqueue_copy_record_enable="true",
+            share_delivery_count_limit="2",
+        )
+        fetching.append(1)
+        epoch, _ = await eventually(fetching, 0)
+        assert acquired(await fetching.fetch(epoch, (0, 0, 2))) == [(0, 0, 2)]
+        await fetching.acknowledge(epoch + 1, (0, 0, 2))
+        (letter,) = await letters(broker, 1)
+        assert letter.value == b"value"
+        assert headers_of(letter)["message"] == "Offset delivery count exceeded the threshold."
+        await settled(fetching, 1)
 
 
-def test_a_letter_that_a_crash_kept_from_being_written_is_written_later(tmp_path: Path) -> None:
-    async def whole() -> None:
-        async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
-            fetching = await begin(broker)
-            fetching.append(2)
-            archiving = StateWrite(1, 0, 0, 0, [StateBatch(0, 0, 3, 4)])
-            key = ShareKey(GROUP, fetching.topic_id, 0)
-            await broker.server.broker.share_groups.persister.submit(WriteState(key, archiving))
-            _, response = await eventually(fetching, 0)
-            assert acquired(response) == [(1, 1, 1)]
-            (letter,) = await letters(broker, 1)
-            assert (headers_of(letter)["offset"], headers_of(letter)["delivery.count"]) == ("0", "4")
-            await settled(fetching, 1)
-
-    asyncio.run(whole())
+async def test_a_letter_that_a_crash_kept_from_being_written_is_written_later(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
+        fetching = await begin(broker)
+        fetching.append(2)
+        archiving = StateWrite(1, 0, 0, 0, [StateBatch(0, 0, 3, 4)])
+        key = ShareKey(GROUP, fetching.topic_id, 0)
+        await broker.server.broker.share_groups.persister.submit(WriteState(key, archiving))
+        _, response = await eventually(fetching, 0)
+        assert acquired(response) == [(1, 1, 1)]
+        (letter,) = await letters(broker, 1)
+        assert (headers_of(letter)["offset"], headers_of(letter)["delivery.count"]) == ("0", "4")
+        await settled(fetching, 1)
 
 
-def test_a_record_that_was_rejected_at_its_last_delivery_was_rejected(tmp_path: Path) -> None:
-    async def whole() -> None:
-        async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
-            fetching = await begin(broker)
-            await configure(fetching, share_delivery_count_limit="2")
-            fetching.append(2)
-            epoch, _ = await eventually(fetching, 0)
-            await fetching.fetch(epoch, (0, 1, 2))
-            await fetching.acknowledge(epoch + 1, (0, 0, 3), (1, 1, 2))
-            written = await letters(broker, 2)
-            assert [(headers_of(letter)["offset"], headers_of(letter)["message"]) for letter in written] == [
-                ("0", "Offset rejected by client."), ("1", "Offset delivery count exceeded the threshold."),
-            ]  # fmt: skip
-            await settled(fetching, 2)
-
-    asyncio.run(whole())
+async def test_a_record_that_was_rejected_at_its_last_delivery_was_rejected(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
+        fetching = await begin(broker)
+        await configure(fetching, share_delivery_count_limit="2")
+        fetching.append(2)
+        epoch, _ = await eventually(fetching, 0)
+        await fetching.fetch(epoch, (0, 1, 2))
+        await fetching.acknowledge(epoch + 1, (0, 0, 3), (1, 1, 2))
+        written = await letters(broker, 2)
+        assert [(headers_of(letter)["offset"], headers_of(letter)["message"]) for letter in written] == [
+            ("0", "Offset rejected by client."), ("1", "Offset delivery count exceeded the threshold."),
+        ]  # fmt: skip
+        await settled(fetching, 2)
 
 
 @pytest.mark.parametrize(
@@ -179,70 +167,58 @@ def test_a_record_that_was_rejected_at_its_last_delivery_was_rejected(tmp_path: 
         ("dlq.not-there", {"errors.deadletterqueue.auto.create.topics.enable": "false"}),
     ],
 )
-def test_a_queue_that_may_not_be_one_holds_nobody_up(tmp_path: Path, queue: str, options: dict[str, str]) -> None:
-    async def whole() -> None:
-        async with InProcess(tmp_path, {**DLQ_OPTIONS, **options}) as broker:
-            fetching = await begin(broker)
-            await broker.create_topic("dlq.not-allowed", 1)
-            await configure(fetching, errors_deadletterqueue_topic_name=queue)
-            fetching.append(2)
-            epoch, _ = await eventually(fetching, 0)
-            await fetching.acknowledge(epoch, (0, 0, 3), (1, 1, 1))
-            await settled(fetching, 2)
-            written = broker.server.broker.replicas.topic(queue)
-            assert not sum(partition.high_watermark for partition in written.values())
-            assert written.keys() == ({0} if queue == "dlq.not-allowed" else set())
-
-    asyncio.run(whole())
+async def test_a_queue_that_may_not_be_one_holds_nobody_up(tmp_path: Path, queue: str, options: dict[str, str]) -> None:
+    async with InProcess(tmp_path, {**DLQ_OPTIONS, **options}) as broker:
+        fetching = await begin(broker)
+        await broker.create_topic("dlq.not-allowed", 1)
+        await configure(fetching, errors_deadletterqueue_topic_name=queue)
+        fetching.append(2)
+        epoch, _ = await eventually(fetching, 0)
+        await fetching.acknowledge(epoch, (0, 0, 3), (1, 1, 1))
+        await settled(fetching, 2)
+        written = broker.server.broker.replicas.topic(queue)
+        assert not sum(partition.high_watermark for partition in written.values())
+        assert written.keys() == ({0} if queue == "dlq.not-allowed" else set())
 
 
-def test_an_internal_topic_is_no_queue(tmp_path: Path) -> None:
-    async def whole() -> None:
-        async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
-            fetching = await Fetching.begin(broker)
-            refused = await alter(fetching, GROUP_RESOURCE, GROUP, {"errors.deadletterqueue.topic.name": "__dlq"})
-            assert refused == ErrorCode.INVALID_CONFIG
-
-    asyncio.run(whole())
+async def test_an_internal_topic_is_no_queue(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
+        fetching = await Fetching.begin(broker)
+        refused = await alter(fetching, GROUP_RESOURCE, GROUP, {"errors.deadletterqueue.topic.name": "__dlq"})
+        assert refused == ErrorCode.INVALID_CONFIG
 
 
-def test_without_the_feature_there_is_no_queue(tmp_path: Path) -> None:
-    async def whole() -> None:
-        async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
-            fetching = await begin(broker)
-            await enable(fetching, 1)
-            fetching.append(2)
-            epoch, _ = await eventually(fetching, 0)
-            await fetching.acknowledge(epoch, (0, 0, 3))
-            await settled(fetching, 1)
-            await enable(fetching, 2)
-            await fetching.acknowledge(epoch + 1, (1, 1, 3))
-            (letter,) = await letters(broker, 1)
-            assert headers_of(letter)["offset"] == "1"
-
-    asyncio.run(whole())
+async def test_without_the_feature_there_is_no_queue(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
+        fetching = await begin(broker)
+        await enable(fetching, 1)
+        fetching.append(2)
+        epoch, _ = await eventually(fetching, 0)
+        await fetching.acknowledge(epoch, (0, 0, 3))
+        await settled(fetching, 1)
+        await enable(fetching, 2)
+        await fetching.acknowledge(epoch + 1, (1, 1, 3))
+        (letter,) = await letters(broker, 1)
+        assert headers_of(letter)["offset"] == "1"
 
 
-def test_a_copy_that_the_queue_does_not_take_is_left_out(tmp_path: Path) -> None:
-    async def whole() -> None:
-        async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
-            fetching = await begin(broker)
-            await broker.create_topic(QUEUE, 1)
-            await configure(
-                fetching, TOPIC_RESOURCE, QUEUE, errors_deadletterqueue_group_enable="true", max_message_bytes="400"
-            )
-            await configure(fetching, errors_deadletterqueue_copy_record_enable="true")
-            small, large = Record(0, 0, b"key", b"small"), Record(0, 0, b"key", bytes(500))
-            log = broker.server.broker.replicas.partition("topic", 0)
-            log.append(memoryview(build([small, large, small])), 1)
-            epoch, _ = await eventually(fetching, 0)
-            await fetching.acknowledge(epoch, (0, 2, 3))
-            copies = await letters(broker, 3)
-            assert [(letter.key, letter.value) for letter in copies] == [
-                (b"key", b"small"),
-                (None, None),
-                (b"key", b"small"),
-            ]
-            assert [headers_of(letter)["offset"] for letter in copies] == ["0", "1", "2"]
-
-    asyncio.run(whole())
+async def test_a_copy_that_the_queue_does_not_take_is_left_out(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
+        fetching = await begin(broker)
+        await broker.create_topic(QUEUE, 1)
+        await configure(
+            fetching, TOPIC_RESOURCE, QUEUE, errors_deadletterqueue_group_enable="true", max_message_bytes="400"
+        )
+        await configure(fetching, errors_deadletterqueue_copy_record_enable="true")
+        small, large = Record(0, 0, b"key", b"small"), Record(0, 0, b"key", bytes(500))
+        log = broker.server.broker.replicas.partition("topic", 0)
+        log.append(memoryview(build([small, large, small])), 1)
+        epoch, _ = await eventually(fetching, 0)
+        await fetching.acknowledge(epoch, (0, 2, 3))
+        copies = await letters(broker, 3)
+        assert [(letter.key, letter.value) for letter in copies] == [
+            (b"key", b"small"),
+            (None, None),
+            (b"key", b"small"),
+        ]
+        assert [headers_of(letter)["offset"] for letter in copies] == ["0", "1", "2"]

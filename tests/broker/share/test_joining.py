@@ -39,41 +39,32 @@ def assigned(response: ShareGroupHeartbeatResponse) -> list[tuple[bytes, list[in
     return [(topic.topic_id, topic.partitions) for topic in response.assignment.topic_partitions]
 
 
-def test_members_that_join_while_state_is_made_are_answered_with_their_partitions(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with InProcess(tmp_path, OPTIONS) as broker:
-            topic_id = await broker.create_topic("topic", 1)
-            await coordinated(broker)
-            answers = await asyncio.gather(*(beat(broker, f"member-{number}") for number in range(3)))
-            assert [assigned(answer) for answer in answers] == [[(topic_id, [0])]] * 3
-            assert [answer.error_code for answer in answers] == [0, 0, 0]
-            following = await beat(broker, "member-0", answers[0].member_epoch)
-            assert (following.error_code, following.heartbeat_interval_ms) == (0, 5000)
-
-    asyncio.run(test())
+async def test_members_that_join_while_state_is_made_are_answered_with_their_partitions(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, OPTIONS) as broker:
+        topic_id = await broker.create_topic("topic", 1)
+        await coordinated(broker)
+        answers = await asyncio.gather(*(beat(broker, f"member-{number}") for number in range(3)))
+        assert [assigned(answer) for answer in answers] == [[(topic_id, [0])]] * 3
+        assert [answer.error_code for answer in answers] == [0, 0, 0]
+        following = await beat(broker, "member-0", answers[0].member_epoch)
+        assert (following.error_code, following.heartbeat_interval_ms) == (0, 5000)
 
 
-def test_a_member_that_joins_later_is_answered_once_it_has_its_partitions(tmp_path: Path) -> None:
-    async def test() -> None:
-        options = {
-            **OPTIONS,
-            "group.share.assignment.interval.ms": "200",
-            "group.share.min.assignment.interval.ms": "0",
-        }
-        async with InProcess(tmp_path, options) as broker:
-            topic_id = await broker.create_topic("topic", 1)
-            await coordinated(broker)
-            first, second = await beat(broker, "member-1"), await beat(broker, "member-2")
-            assert [assigned(first), assigned(second)] == [[(topic_id, [0])]] * 2
-            assert second.member_epoch == first.member_epoch + 1
-
-    asyncio.run(test())
+async def test_a_member_that_joins_later_is_answered_once_it_has_its_partitions(tmp_path: Path) -> None:
+    options = {
+        **OPTIONS,
+        "group.share.assignment.interval.ms": "200",
+        "group.share.min.assignment.interval.ms": "0",
+    }
+    async with InProcess(tmp_path, options) as broker:
+        topic_id = await broker.create_topic("topic", 1)
+        await coordinated(broker)
+        first, second = await beat(broker, "member-1"), await beat(broker, "member-2")
+        assert [assigned(first), assigned(second)] == [[(topic_id, [0])]] * 2
+        assert second.member_epoch == first.member_epoch + 1
 
 
-def test_a_member_that_joins_a_topic_that_is_not_there_is_answered_without_partitions(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with InProcess(tmp_path, OPTIONS) as broker:
-            await coordinated(broker)
-            assert assigned(await beat(broker, "member")) == []
-
-    asyncio.run(test())
+async def test_a_member_that_joins_a_topic_that_is_not_there_is_answered_without_partitions(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, OPTIONS) as broker:
+        await coordinated(broker)
+        assert assigned(await beat(broker, "member")) == []

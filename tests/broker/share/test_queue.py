@@ -4,7 +4,6 @@ acquired."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from broker.request.sleeper import Sleeper
 from broker.share.queue import FetchQueue
@@ -29,64 +28,42 @@ class Line:
         await asyncio.sleep(0)
 
 
-def run(test: Callable[[], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        await test()
-
-    asyncio.run(whole())
-
-
-def test_the_first_in_line_is_woken_and_the_next_once_it_has_looked() -> None:
-    async def test() -> None:
-        line = Line(room=1)
-        await line.offer()
-        assert line.woken == [True, False, False]
-        line.queue.done(line.waiters[0])
-        assert line.woken == [True, True, False]
-
-    run(test)
+async def test_the_first_in_line_is_woken_and_the_next_once_it_has_looked() -> None:
+    line = Line(room=1)
+    await line.offer()
+    assert line.woken == [True, False, False]
+    line.queue.done(line.waiters[0])
+    assert line.woken == [True, True, False]
 
 
-def test_nobody_is_woken_where_there_is_no_room_left() -> None:
-    async def test() -> None:
-        line = Line(room=1)
-        line.queue.offer()
-        assert line.woken == [False, False, False], "who made the room may take it first"
-        line.room = 0
-        await asyncio.sleep(0)
-        assert line.woken == [False, False, False]
-
-    run(test)
+async def test_nobody_is_woken_where_there_is_no_room_left() -> None:
+    line = Line(room=1)
+    line.queue.offer()
+    assert line.woken == [False, False, False], "who made the room may take it first"
+    line.room = 0
+    await asyncio.sleep(0)
+    assert line.woken == [False, False, False]
 
 
-def test_one_that_goes_hands_its_turn_on() -> None:
-    async def test() -> None:
-        line = Line(room=1)
-        line.queue.done(line.waiters[0])
-        await line.offer()
-        assert line.woken == [False, True, False]
-
-    run(test)
+async def test_one_that_goes_hands_its_turn_on() -> None:
+    line = Line(room=1)
+    line.queue.done(line.waiters[0])
+    await line.offer()
+    assert line.woken == [False, True, False]
 
 
-def test_an_offer_that_nobody_can_use_ends() -> None:
-    async def test() -> None:
-        line = Line(room=1)
-        await line.offer()
-        for waiter in tuple(line.waiters):
-            assert waiter.woken.done()
-            line.queue.done(waiter)
-            line.waiters.append(Sleeper(1))
-            line.queue.add(line.waiters[-1])
-        assert line.woken == [True] * 3 + [False] * 3
-
-    run(test)
+async def test_an_offer_that_nobody_can_use_ends() -> None:
+    line = Line(room=1)
+    await line.offer()
+    for waiter in tuple(line.waiters):
+        assert waiter.woken.done()
+        line.queue.done(waiter)
+        line.waiters.append(Sleeper(1))
+        line.queue.add(line.waiters[-1])
+    assert line.woken == [True] * 3 + [False] * 3
 
 
-def test_all_are_woken_where_everything_may_be_different() -> None:
-    async def test() -> None:
-        line = Line(room=0)
-        line.queue.wake_all()
-        assert line.woken == [True] * 3
-
-    run(test)
+async def test_all_are_woken_where_everything_may_be_different() -> None:
+    line = Line(room=0)
+    line.queue.wake_all()
+    assert line.woken == [True] * 3

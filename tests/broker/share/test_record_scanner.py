@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
@@ -31,10 +32,10 @@ from tests.broker.inprocess import InProcess
 from tests.broker.share.test_dead_letters import DLQ_OPTIONS, begin, configure
 from tests.broker.share.test_share_fetch import (
     GROUP,
-    OPTIONS,
     Fetching,
     acquired,
     eventually,
+    serving,
 )
 from tests.coordinator.share_partition.given import share_partition, states
 from tests.waiting import until
@@ -116,14 +117,11 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(directory: Path, test: Callable[[Fetching], Awaitable[None]], **config: str) -> None:
-    async def whole() -> None:
-        async with InProcess(directory, OPTIONS) as broker:
-            fetching = await Fetching.begin(broker)
-            await configure(fetching, share_auto_offset_reset="earliest", **config)
-            await test(fetching)
-
-    asyncio.run(whole())
+@asynccontextmanager
+async def scanning(directory: Path, **config: str) -> AsyncIterator[Fetching]:
+    async with serving(directory) as fetching:
+        await configure(fetching, share_auto_offset_reset="earliest", **config)
+        yield fetching
 
 
 def now_ms() -> int:
@@ -143,8 +141,8 @@ def keyed(*keys: str) -> list[Record]:
     return [Record(0, 1, key.encode() if key else None, b"v") for key in keys]
 
 
-def test_a_delayed_record_comes_after_those_behind_it(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_a_delayed_record_comes_after_those_behind_it(directory: Path) -> None:
+    async with scanning(directory, odradek_share_delivery_delay_header=HEADER) as fetching:
         record = delayed(400)
         append(fetching, record, delayed(0), *keyed("", ""))
         epoch, response = await eventually(fetching, 0)
@@ -156,11 +154,9 @@ def test_a_delayed_record_comes_after_those_behind_it(directory: Path) -> None:
         (hosted,) = fetching.broker.server.broker.share_groups._hosted.values()
         assert hosted.machine.start_offset == 4
 
-    run(directory, test, odradek_share_delivery_delay_header=HEADER)
 
-
-def test_a_delay_that_is_not_understood_is_none_and_is_counted(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_a_delay_that_is_not_understood_is_none_and_is_counted(directory: Path) -> None:
+    async with scanning(directory, odradek_share_delivery_delay_header=HEADER) as fetching:
         append(fetching, Record(0, 1, None, b"v", [(HEADER, b"tomorrow")]), Record(0, 1, None, b"v", [(HEADER, None)]))
         _, response = await eventually(fetching, 0)
         assert acquired(response) == [(0, 1, 1)]
@@ -168,11 +164,9 @@ def test_a_delay_that_is_not_understood_is_none_and_is_counted(directory: Path) 
         assert hosted.scanner is not None
         assert hosted.scanner.invalid_count == 2
 
-    run(directory, test, odradek_share_delivery_delay_header=HEADER)
 
-
-def test_a_key_is_with_one_member_at_a_time(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_a_key_is_with_one_member_at_a_time(directory: Path) -> None:
+    async with scanning(directory, odradek_share_order_by_key="true") as fetching:
         append(fetching, *keyed("a", "b", "a", "", "c"))
         epoch, response = await eventually(fetching, 0)
         assert acquired(response) == [(0, 4, 1)]
@@ -186,11 +180,9 @@ def test_a_key_is_with_one_member_at_a_time(directory: Path) -> None:
         await fetching.fetch(epoch + 1, (0, 0, ACCEPT), max_records=0)
         assert acquired(await parked) == [(5, 5, 1)]
 
-    run(directory, test, odradek_share_order_by_key="true")
 
-
-def test_what_is_let_go_comes_again_before_later_records_of_its_key(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_what_is_let_go_comes_again_before_later_records_of_its_key(directory: Path) -> None:
+    async with scanning(directory, odradek_share_order_by_key="true") as fetching:
         append(fetching, *keyed("a", "b", "a", "b"))
         epoch, response = await eventually(fetching, 0)
         assert acquired(response) == [(0, 3, 1)]
@@ -200,11 +192,9 @@ def test_what_is_let_go_comes_again_before_later_records_of_its_key(directory: P
         assert acquired(await other.fetch(0, member_id="member-2")) == [(5, 5, 1)]
         assert acquired(await fetching.fetch(epoch + 1)) == [(0, 0, 2), (4, 4, 1)]
 
-    run(directory, test, odradek_share_order_by_key="true")
 
-
-def test_many_records_are_looked_into_by_a_thread(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_many_records_are_looked_into_by_a_thread(directory: Path) -> None:
+    async with scanning(directory, odradek_share_order_by_key="true") as fetching:
         records = keyed(*(f"k{number % 10}" for number in range(record_scanner.FEW_RECORDS + 100)))
         append(fetching, *records, compression=Compression.GZIP)
         append(fetching, *keyed("k0", "k1"))
@@ -213,11 +203,11 @@ def test_many_records_are_looked_into_by_a_thread(directory: Path) -> None:
         _, response = await eventually(fetching, epoch)
         assert acquired(response) == [(500, 601, 1)]
 
-    run(directory, test, odradek_share_order_by_key="true")
 
-
-def test_a_batch_that_is_larger_than_all_room_is_taken_in_parts(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_a_batch_that_is_larger_than_all_room_is_taken_in_parts(directory: Path) -> None:
+    async with scanning(
+        directory, odradek_share_order_by_key="true", share_partition_max_record_locks="100"
+    ) as fetching:
         append(fetching, *keyed(*"abcde" * 70), compression=Compression.GZIP)
         epoch = 0
         seen: list[int] = []
@@ -229,11 +219,9 @@ def test_a_batch_that_is_larger_than_all_room_is_taken_in_parts(directory: Path)
             epoch += 1
         assert seen == list(range(350))
 
-    run(directory, test, odradek_share_order_by_key="true", share_partition_max_record_locks="100")
 
-
-def test_max_records_holds_in_either_mode(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_max_records_holds_in_either_mode(directory: Path) -> None:
+    async with scanning(directory, odradek_share_order_by_key="true") as fetching:
         append(fetching, *keyed(*"abcabc"))
         epoch, _ = await eventually(fetching, 0)
         await fetching.fetch(epoch, (0, 5, RELEASE), max_records=0)
@@ -241,11 +229,9 @@ def test_max_records_holds_in_either_mode(directory: Path) -> None:
             response = await fetching.fetch(epoch + 1 + turn, max_records=2, share_acquire_mode=mode)
             assert acquired(response) == [(2 * turn, 2 * turn + 1, 2)]
 
-    run(directory, test, odradek_share_order_by_key="true")
 
-
-def test_options_that_are_set_and_unset_find_every_record(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_options_that_are_set_and_unset_find_every_record(directory: Path) -> None:
+    async with scanning(directory) as fetching:
         append(fetching, *keyed("a", "a"), delayed(60_000), *keyed("a"))
         epoch, response = await eventually(fetching, 0)
         assert acquired(response) == [(0, 3, 1)]
@@ -257,11 +243,11 @@ def test_options_that_are_set_and_unset_find_every_record(directory: Path) -> No
         assert acquired(await other.fetch(1, member_id="member-2")) == [(4, 4, 1), (6, 6, 1)]
         await fetching.fetch(epoch, (0, 3, ACCEPT))
 
-    run(directory, test)
 
-
-def test_a_rejected_record_frees_its_key_while_its_dead_letter_is_still_to_be_written(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_a_rejected_record_frees_its_key_while_its_dead_letter_is_still_to_be_written(directory: Path) -> None:
+    async with InProcess(directory, DLQ_OPTIONS) as broker, asyncio.timeout(10):
+        fetching = await begin(broker)
+        await configure(fetching, share_auto_offset_reset="earliest", odradek_share_order_by_key="true")
         append(fetching, *keyed("a"))
         epoch, _ = await eventually(fetching, 0)
         append(fetching, *keyed("a", "a"))
@@ -270,14 +256,6 @@ def test_a_rejected_record_frees_its_key_while_its_dead_letter_is_still_to_be_wr
         assert acquired(await fetching.fetch(epoch + 1)) == [(1, 2, 1)]
         while hosted.machine.start_offset < 1:  # noqa: ASYNC110 (the letter is written in the loop)
             await asyncio.sleep(0)
-
-    async def whole() -> None:
-        async with InProcess(directory, DLQ_OPTIONS) as broker:
-            fetching = await begin(broker)
-            await configure(fetching, share_auto_offset_reset="earliest", odradek_share_order_by_key="true")
-            await asyncio.wait_for(test(fetching), 10)
-
-    asyncio.run(whole())
 
 
 class Engine:
@@ -312,22 +290,19 @@ def test_records_of_an_aborted_transaction_hold_no_key() -> None:
     assert engine.partition.start_offset == 2
 
 
-def test_what_is_read_in_a_thread_is_taken_in_unless_all_is_different_by_then() -> None:
-    async def test() -> None:
-        engine = Engine({"odradek.share.order.by.key": "true"})
-        data = build(keyed(*"ab" * 400))
-        engine.scan(data)
-        assert engine.scanner.fetch_offset("m1") is None
-        await until(lambda: engine.woken)
-        assert engine.scanner.fetch_offset("m1") == 0
-        assert engine.partition.end_offset == 799
-        engine.scan(build(keyed(*"ab" * 400), base_offset=800))
-        engine.scanner.configure(GroupConfig.parse({"odradek.share.delivery.delay.header": HEADER}))
-        await until(lambda: engine.woken == 2)
-        assert engine.partition.end_offset == 799
-        engine.scanner.stop()
-
-    asyncio.run(test())
+async def test_what_is_read_in_a_thread_is_taken_in_unless_all_is_different_by_then() -> None:
+    engine = Engine({"odradek.share.order.by.key": "true"})
+    data = build(keyed(*"ab" * 400))
+    engine.scan(data)
+    assert engine.scanner.fetch_offset("m1") is None
+    await until(lambda: engine.woken)
+    assert engine.scanner.fetch_offset("m1") == 0
+    assert engine.partition.end_offset == 799
+    engine.scan(build(keyed(*"ab" * 400), base_offset=800))
+    engine.scanner.configure(GroupConfig.parse({"odradek.share.delivery.delay.header": HEADER}))
+    await until(lambda: engine.woken == 2)
+    assert engine.partition.end_offset == 799
+    engine.scanner.stop()
 
 
 @pytest.mark.parametrize(
@@ -340,8 +315,8 @@ def test_what_is_read_in_a_thread_is_taken_in_unless_all_is_different_by_then() 
         ("odradek.share.delivery.delay.header", "a\tb", "printable characters"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(directory: Path, name: str, value: str, problem: str) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_options_that_make_no_sense_are_refused(directory: Path, name: str, value: str, problem: str) -> None:
+    async with scanning(directory) as fetching:
         change = AlterableConfig(name=name, config_operation=0, value=value)
         altered = AlterConfigsResource(resource_type=GROUP_RESOURCE, resource_name=GROUP, configs=[change])
         request = IncrementalAlterConfigsRequest(resources=[altered], validate_only=False)
@@ -349,5 +324,3 @@ def test_options_that_make_no_sense_are_refused(directory: Path, name: str, valu
         (answer,) = response.responses
         assert answer.error_code == INVALID_CONFIG
         assert problem in (answer.error_message or "")
-
-    run(directory, test)

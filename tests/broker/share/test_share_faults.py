@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from protocol.errors import ErrorCode
 from tests.broker.inprocess import InProcess
 from tests.broker.share.test_dead_letters import DLQ_OPTIONS, begin, headers_of, letters
 from tests.broker.share.test_persisting import code
-from tests.broker.share.test_share_fetch import GROUP, Fetching, acquired, eventually, run
+from tests.broker.share.test_share_fetch import GROUP, acquired, eventually, serving
 from tests.waiting import until
 
 REJECT = 3
@@ -30,10 +29,10 @@ def fail(*_: object) -> None:
     raise Fault
 
 
-def test_an_alarm_that_fails_has_the_share_partition_loaded_anew(
+async def test_an_alarm_that_fails_has_the_share_partition_loaded_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test(fetching: Fetching) -> None:
+    async with serving(tmp_path, **{"group.share.record.lock.duration.ms": "1000"}) as fetching:
         fetching.append(3)
         epoch, _ = await eventually(fetching, 0)
         groups = fetching.broker.server.broker.share_groups
@@ -45,11 +44,9 @@ def test_an_alarm_that_fails_has_the_share_partition_loaded_anew(
         _, response = await eventually(fetching, epoch)
         assert acquired(response) == [(0, 2, 1)]
 
-    run(tmp_path, test, **{"group.share.record.lock.duration.ms": "1000"})
 
-
-def test_a_share_partition_that_is_given_up_twice_leaves_its_successor_alone(tmp_path: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_a_share_partition_that_is_given_up_twice_leaves_its_successor_alone(tmp_path: Path) -> None:
+    async with serving(tmp_path) as fetching:
         fetching.append(3)
         epoch, _ = await eventually(fetching, 0)
         groups = fetching.broker.server.broker.share_groups
@@ -60,11 +57,11 @@ def test_a_share_partition_that_is_given_up_twice_leaves_its_successor_alone(tmp
         groups.give_up(before)
         assert code(await fetching.acknowledge(epoch, (0, 2, 1))) == ErrorCode.NONE
 
-    run(tmp_path, test)
 
-
-def test_a_load_that_fails_is_tried_again_by_whoever_asks_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_a_load_that_fails_is_tried_again_by_whoever_asks_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as fetching:
         fetching.append(3)
         submit = fetching.broker.server.broker.share_groups.persister.submit
         faults: list[object] = []
@@ -80,26 +77,21 @@ def test_a_load_that_fails_is_tried_again_by_whoever_asks_next(tmp_path: Path, m
         assert acquired(response) == [(0, 2, 1)]
         assert len(faults) == 1
 
-    run(tmp_path, test)
 
-
-def test_letters_that_fail_to_be_written_have_the_share_partition_loaded_anew(
+async def test_letters_that_fail_to_be_written_have_the_share_partition_loaded_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test() -> None:
-        async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
-            fetching = await begin(broker)
-            fetching.append(2)
-            epoch, _ = await eventually(fetching, 0)
-            key = ShareKey(GROUP, fetching.topic_id, 0)
-            hosted_one = broker.server.broker.share_groups._hosted[key]
-            with monkeypatch.context() as patched:
-                patched.setattr(hosted, "letters_of", fail)
-                await fetching.fetch(epoch, (0, 0, REJECT))
-                await until(lambda: broker.server.broker.share_groups._hosted.get(key) is not hosted_one)
-            _, response = await eventually(fetching, epoch + 1)
-            assert acquired(response)
-            (letter,) = await letters(broker, 1)
-            assert headers_of(letter)["offset"] == "0"
-
-    asyncio.run(test())
+    async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
+        fetching = await begin(broker)
+        fetching.append(2)
+        epoch, _ = await eventually(fetching, 0)
+        key = ShareKey(GROUP, fetching.topic_id, 0)
+        hosted_one = broker.server.broker.share_groups._hosted[key]
+        with monkeypatch.context() as patched:
+            patched.setattr(hosted, "letters_of", fail)
+            await fetching.fetch(epoch, (0, 0, REJECT))
+            await until(lambda: broker.server.broker.share_groups._hosted.get(key) is not hosted_one)
+        _, response = await eventually(fetching, epoch + 1)
+        assert acquired(response)
+        (letter,) = await letters(broker, 1)
+        assert headers_of(letter)["offset"] == "0"

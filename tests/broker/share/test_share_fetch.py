@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -124,32 +126,27 @@ async def eventually(fetching: Fetching, epoch: int) -> tuple[int, ShareFetchRes
     raise AssertionError("nothing was acquired")
 
 
-def run(directory: Path, test: object, **options: str) -> None:
-    async def whole() -> None:
-        async with InProcess(directory, {**OPTIONS, **options}) as broker:
-            await test(await Fetching.begin(broker))  # type: ignore[operator]
-
-    asyncio.run(whole())
+@asynccontextmanager
+async def serving(directory: Path, **options: str) -> AsyncIterator[Fetching]:
+    async with InProcess(directory, {**OPTIONS, **options}) as broker:
+        yield await Fetching.begin(broker)
 
 
 @pytest.mark.parametrize("nothing", ["max_records", "max_bytes"])
-def test_who_fetches_nothing_is_told_of_a_partition_that_is_not_there(nothing: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with InProcess(tmp_path, OPTIONS) as broker:
-            fetching = await Fetching.begin(broker)
-            fetching.append(1)
-            named = [FetchPartition(partition_index=index, acknowledgement_batches=[]) for index in (0, 7)]
-            topics = [FetchTopic(topic_id=fetching.topic_id, partitions=named)]
-            answer = await fetching.fetch(0, topics=topics, **{nothing: 0})
-            (topic,) = answer.responses
-            assert [(part.partition_index, part.error_code) for part in topic.partitions if part.error_code] == [(7, 3)]
-            assert not any(part.acquired_records for part in topic.partitions)
-
-    asyncio.run(test())
+async def test_who_fetches_nothing_is_told_of_a_partition_that_is_not_there(nothing: str, tmp_path: Path) -> None:
+    async with InProcess(tmp_path, OPTIONS) as broker:
+        fetching = await Fetching.begin(broker)
+        fetching.append(1)
+        named = [FetchPartition(partition_index=index, acknowledgement_batches=[]) for index in (0, 7)]
+        topics = [FetchTopic(topic_id=fetching.topic_id, partitions=named)]
+        answer = await fetching.fetch(0, topics=topics, **{nothing: 0})
+        (topic,) = answer.responses
+        assert [(part.partition_index, part.error_code) for part in topic.partitions if part.error_code] == [(7, 3)]
+        assert not any(part.acquired_records for part in topic.partitions)
 
 
-def test_records_come_with_what_was_acquired_of_them(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_records_come_with_what_was_acquired_of_them(directory: Path) -> None:
+    async with serving(directory) as fetching:
         fetching.append(3)
         fetching.append(2)
         _, response = await eventually(fetching, 0)
@@ -158,11 +155,9 @@ def test_records_come_with_what_was_acquired_of_them(directory: Path) -> None:
         headers = [header for _, header in batch.iter_batches(only(response).records)]
         assert [(header.base_offset, header.last_offset) for header in headers] == [(0, 2), (3, 4)]
 
-    run(directory, test)
 
-
-def test_only_the_batches_that_were_acquired_are_sent(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_only_the_batches_that_were_acquired_are_sent(directory: Path) -> None:
+    async with serving(directory) as fetching:
         for _ in range(4):
             fetching.append(5)
         epoch, response = await eventually(fetching, 0)
@@ -171,11 +166,9 @@ def test_only_the_batches_that_were_acquired_are_sent(directory: Path) -> None:
         headers = [header for _, header in batch.iter_batches(only(response).records)]
         assert [header.base_offset for header in headers] == [10, 15]
 
-    run(directory, test)
 
-
-def test_a_fetch_that_finds_nothing_waits_for_an_append(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_a_fetch_that_finds_nothing_waits_for_an_append(directory: Path) -> None:
+    async with serving(directory) as fetching:
         fetching.append(1)
         epoch, _ = await eventually(fetching, 0)
         waiting = asyncio.ensure_future(fetching.fetch(epoch, (0, 0, 1), max_wait_ms=5_000))
@@ -183,36 +176,31 @@ def test_a_fetch_that_finds_nothing_waits_for_an_append(directory: Path) -> None
         fetching.append(2)
         assert acquired(await waiting) == [(1, 2, 1)]
 
-    run(directory, test)
-
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["there already", "while it waits"])
-def test_a_fetch_of_many_partitions_finds_a_record_of_the_last(is_late: bool, tmp_path: Path) -> None:
+async def test_a_fetch_of_many_partitions_finds_a_record_of_the_last(is_late: bool, tmp_path: Path) -> None:
     """Other requests are served while the fetch goes over the partitions."""
 
-    async def test() -> None:
-        async with InProcess(tmp_path, OPTIONS) as broker:
-            fetching = await Fetching.begin(broker, PARTITIONS)
-            named = [FetchPartition(partition_index=index, acknowledgement_batches=[]) for index in range(PARTITIONS)]
-            await fetching.fetch(0, topics=[FetchTopic(topic_id=fetching.topic_id, partitions=named)])
+    async with InProcess(tmp_path, OPTIONS) as broker:
+        fetching = await Fetching.begin(broker, PARTITIONS)
+        named = [FetchPartition(partition_index=index, acknowledgement_batches=[]) for index in range(PARTITIONS)]
+        await fetching.fetch(0, topics=[FetchTopic(topic_id=fetching.topic_id, partitions=named)])
+        await broker.settled()
+        groups = broker.server.broker.share_groups
+        groups.environment = groups.environment._replace(clock=ManualClock(tick_ms=1))
+        if not is_late:
+            fetching.append(1, PARTITIONS - 1)
+        waiting = asyncio.ensure_future(fetching.fetch(1, max_wait_ms=60_000))
+        if is_late:
             await broker.settled()
-            groups = broker.server.broker.share_groups
-            groups.environment = groups.environment._replace(clock=ManualClock(tick_ms=1))
-            if not is_late:
-                fetching.append(1, PARTITIONS - 1)
-            waiting = asyncio.ensure_future(fetching.fetch(1, max_wait_ms=60_000))
-            if is_late:
-                await broker.settled()
-                assert not waiting.done()
-                fetching.append(1, PARTITIONS - 1)
-            async with asyncio.timeout(LONG_S):
-                assert acquired(await waiting) == [(0, 0, 1)]
-
-    asyncio.run(test())
+            assert not waiting.done()
+            fetching.append(1, PARTITIONS - 1)
+        async with asyncio.timeout(LONG_S):
+            assert acquired(await waiting) == [(0, 0, 1)]
 
 
-def test_a_fetch_that_finds_nothing_waits_for_a_release(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_a_fetch_that_finds_nothing_waits_for_a_release(directory: Path) -> None:
+    async with serving(directory) as fetching:
         fetching.append(4)
         epoch, _ = await eventually(fetching, 0)
         other = Fetching(fetching.broker, fetching.topic_id)
@@ -222,11 +210,9 @@ def test_a_fetch_that_finds_nothing_waits_for_a_release(directory: Path) -> None
         await fetching.acknowledge(epoch, (0, 3, 2))
         assert acquired(await waiting) == [(0, 3, 2)]
 
-    run(directory, test)
 
-
-def test_a_connection_that_closes_releases_what_its_member_had(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_a_connection_that_closes_releases_what_its_member_had(directory: Path) -> None:
+    async with serving(directory) as fetching:
         fetching.append(4)
         await eventually(fetching, 0)
         other = Fetching(fetching.broker, fetching.topic_id)
@@ -235,11 +221,9 @@ def test_a_connection_that_closes_releases_what_its_member_had(directory: Path) 
         assert acquired(await other.fetch(1, member_id="other")) == [(0, 3, 2)]
         assert fetching.broker.server.broker.share_groups.sessions.get(SessionKey(GROUP, MEMBER)) is None
 
-    run(directory, test)
 
-
-def test_the_last_fetch_takes_acknowledgements_and_ends_the_session(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_the_last_fetch_takes_acknowledgements_and_ends_the_session(directory: Path) -> None:
+    async with serving(directory) as fetching:
         fetching.append(4)
         await eventually(fetching, 0)
         response = await fetching.fetch(-1, (0, 1, 1))
@@ -248,11 +232,9 @@ def test_the_last_fetch_takes_acknowledgements_and_ends_the_session(directory: P
         _, response = await eventually(fetching, 0)
         assert acquired(response) == [(2, 3, 2)]
 
-    run(directory, test)
 
-
-def test_sessions_have_epochs_and_a_limit(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_sessions_have_epochs_and_a_limit(directory: Path) -> None:
+    async with serving(directory, **{"group.share.max.share.sessions": "1"}) as fetching:
         assert (await fetching.fetch(1)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
         assert (await fetching.fetch(0)).error_code == 0
         assert (await fetching.fetch(5)).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
@@ -262,18 +244,14 @@ def test_sessions_have_epochs_and_a_limit(directory: Path) -> None:
         assert (await fetching.fetch(0, (0, 1, 1))).error_code == ErrorCode.INVALID_REQUEST
         assert (await fetching.fetch(1, member_id="")).error_code == ErrorCode.INVALID_REQUEST
 
-    run(directory, test, **{"group.share.max.share.sessions": "1"})
 
-
-def test_a_forgotten_partition_is_not_fetched_from(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_a_forgotten_partition_is_not_fetched_from(directory: Path) -> None:
+    async with serving(directory) as fetching:
         fetching.append(1)
         epoch, _ = await eventually(fetching, 0)
         fetching.append(1)
         forgotten = [ForgottenTopic(topic_id=fetching.topic_id, partitions=[0])]
         assert acquired(await fetching.fetch(epoch, forgotten_topics_data=forgotten)) == []
-
-    run(directory, test)
 
 
 @pytest.mark.parametrize(
@@ -281,43 +259,36 @@ def test_a_forgotten_partition_is_not_fetched_from(directory: Path) -> None:
     [(3, 2, 1), (0, 0, 5), (0, 0, 4)],
     ids=["backwards", "a type that there is not", "a renewal unannounced"],
 )
-def test_acknowledgements_that_make_no_sense_are_refused(directory: Path, acknowledged: tuple[int, int, int]) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_acknowledgements_that_make_no_sense_are_refused(
+    directory: Path, acknowledged: tuple[int, int, int]
+) -> None:
+    async with serving(directory) as fetching:
         fetching.append(1)
         epoch, _ = await eventually(fetching, 0)
         response = await fetching.acknowledge(epoch, acknowledged)
         assert response.responses[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
 
-    run(directory, test)
 
-
-def test_a_topic_that_is_not_there_is_told_so(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_a_topic_that_is_not_there_is_told_so(directory: Path) -> None:
+    async with serving(directory) as fetching:
         unknown = [
             FetchTopic(topic_id=b"?" * 16, partitions=[FetchPartition(partition_index=0, acknowledgement_batches=[])])
         ]
         response = await fetching.fetch(0, topics=unknown)
         assert only(response).error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
-    run(directory, test)
 
-
-def test_a_broker_that_is_restarted_goes_on_where_it_was(directory: Path) -> None:
-    async def first(fetching: Fetching) -> None:
+async def test_a_broker_that_is_restarted_goes_on_where_it_was(directory: Path) -> None:
+    async with serving(directory) as fetching:
         fetching.append(6)
         epoch, _ = await eventually(fetching, 0)
         await fetching.acknowledge(epoch, (0, 1, 1), (3, 3, 3))
 
-    run(directory, first)
-
-    async def again() -> None:
-        async with InProcess(directory, OPTIONS) as broker:
-            topic = broker.server.broker.image.topic("topic")
-            assert topic is not None
-            _, response = await eventually(Fetching(broker, topic.topic_id), 0)
-            assert acquired(response) == [(2, 2, 2), (4, 5, 2)]
-
-    asyncio.run(again())
+    async with InProcess(directory, OPTIONS) as broker:
+        topic = broker.server.broker.image.topic("topic")
+        assert topic is not None
+        _, response = await eventually(Fetching(broker, topic.topic_id), 0)
+        assert acquired(response) == [(2, 2, 2), (4, 5, 2)]
 
 
 class ChangesSession:
@@ -340,8 +311,8 @@ class ChangesSession:
         return True
 
 
-def test_a_topic_that_comes_into_the_session_meanwhile_is_authorized_too(directory: Path) -> None:
-    async def test(fetching: Fetching) -> None:
+async def test_a_topic_that_comes_into_the_session_meanwhile_is_authorized_too(directory: Path) -> None:
+    async with serving(directory) as fetching:
         groups = fetching.broker.server.broker.share_groups
         secret_id = await fetching.broker.create_topic("secret")
         await groups.persister.submit(InitializeState(ShareKey(GROUP, secret_id, 0), 1, 0))
@@ -354,5 +325,3 @@ def test_a_topic_that_comes_into_the_session_meanwhile_is_authorized_too(directo
         fetching.broker.server.broker.authorizer = ChangesSession(fetching, "secret", PartitionId(secret_id, 0))
         response = await fetching.fetch(1)
         assert acquired(response) == []
-
-    run(directory, test)

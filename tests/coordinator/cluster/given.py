@@ -20,8 +20,10 @@ from coordinator.engine.result import Ticket
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from protocol.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
+from protocol.messages.delete_acls import DeleteAclsFilter
+from protocol.metadata_records.security import AccessControlEntryRecord
 from protocol.metadata_records.settings import ConfigRecord
-from protocol.metadata_records.topics import PartitionRecord, TopicRecord
+from protocol.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from protocol.types import Uuid
 from tests.coordinator.driver import Asked
 
@@ -125,6 +127,41 @@ def partition(index: int, topic_id: Uuid = TOPIC_ID, **state: object) -> Partiti
         state = {"directories": (), **state}
     alone = PartitionRegistration(replicas=(NODE,), isr=(NODE,), leader=NODE, directories=(DIRECTORY,))
     return alone._replace(**state).to_record(topic_id, index)  # type: ignore[arg-type]  # fields by their names
+
+
+def partition_change(**fields: object) -> PartitionChangeRecord:
+    """Returns a change of a topic's first partition."""
+    change = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID)
+    for name, value in fields.items():
+        setattr(change, name, value)
+    return change
+
+
+def acl(entry_id: Uuid) -> AccessControlEntryRecord:
+    """Returns the record of an access control entry."""
+    return AccessControlEntryRecord(
+        id=entry_id,
+        principal="User:a",
+        resource_type=0,
+        resource_name="",
+        pattern_type=0,
+        host="",
+        operation=0,
+        permission_type=0,
+    )
+
+
+def every_acl() -> DeleteAclsFilter:
+    """Returns a filter that all access control entries match."""
+    return DeleteAclsFilter(
+        resource_type_filter=1,
+        resource_name_filter=None,
+        pattern_type_filter=1,
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    )
 
 
 def topic_config(name: str, key: str, value: str | None) -> ConfigRecord:

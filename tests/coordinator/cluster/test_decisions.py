@@ -55,6 +55,7 @@ from protocol.messages.incremental_alter_configs import (
 )
 from protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 from protocol.messages.unregister_broker import UnregisterBrokerRequest
+from protocol.messages.unregister_controller import UnregisterControllerRequest
 from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from protocol.types import uuid_to_text
 from tests.broker import extremes
@@ -118,14 +119,18 @@ def acl(principal: str) -> AclCreation:
 
 
 def cluster() -> Image:
-    """Returns two unfenced brokers, a topic whose preferred leader does not lead, an access control entry, and a
-    delegation token."""
+    """Returns two unfenced brokers, a topic whose preferred leader does not lead, an access control entry, a
+    delegation token, and another controller."""
     image = given.image()
     registration = given.registration(OTHER, log_dirs=[OTHER_DIRECTORY])
     given.apply(image, register_broker(image, registration, RULES)[0])
     given.apply(image, broker_heartbeat(image, given.heartbeat(image, OTHER), RULES)[0])
     given.apply(image, given.topic(TOPIC, partitions=2, replicas=(OTHER, NODE), isr=(OTHER, NODE), leader=NODE))
-    for request in (CreateAclsRequest(creations=[acl("User:bob")]), ACCEPTED[ApiKey.CREATE_DELEGATION_TOKEN]):
+    for request in (
+        CreateAclsRequest(creations=[acl("User:bob")]),
+        ACCEPTED[ApiKey.CREATE_DELEGATION_TOKEN],
+        ACCEPTED[ApiKey.CONTROLLER_REGISTRATION],
+    ):
         given.apply(image, decide(state(image, sessions_of(image)), request, TICKET, Asker(ALICE)).records)
     return image
 
@@ -244,6 +249,7 @@ ACCEPTED: Final[dict[ApiKey, object]] = {
         features=[],
         zk_migration_ready=False,
     ),
+    ApiKey.UNREGISTER_CONTROLLER: UnregisterControllerRequest(controller_id=8),
 }
 """A request with which each decision writes records; broker epochs are filled in."""
 

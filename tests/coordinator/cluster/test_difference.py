@@ -24,7 +24,6 @@ from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.snapshot import Snapshot, SnapshotId
 from protocol.errors import KafkaError
 from protocol.metadata_records.nodes import FenceBrokerRecord
-from protocol.metadata_records.security import AccessControlEntryRecord
 from protocol.metadata_records.settings import FeatureLevelRecord
 from protocol.metadata_records.topics import RemoveTopicRecord
 from tests.coordinator.cluster import given
@@ -70,16 +69,7 @@ def test_a_partition_that_changed_or_was_added_is_told() -> None:
 
 
 def test_configs_features_brokers_and_other_rooms_are_told() -> None:
-    acl = AccessControlEntryRecord(
-        id=b"x" * 16,
-        principal="User:a",
-        resource_type=0,
-        resource_name="",
-        pattern_type=0,
-        host="",
-        operation=0,
-        permission_type=0,
-    )
+    acl = given.acl(b"x" * 16)
     before = [given.broker_config("", "a", "1"), given.broker_config("", "b", "1"), acl]
     after = [
         given.broker_config("", "b", "2"),

@@ -286,7 +286,7 @@ class Hostile:
             self.accepted.add(name)
 
     def learn(self, answer: object) -> None:
-        if isinstance(answer, HeartbeatResult | streams_heartbeat.HeartbeatResult):
+        if isinstance(answer, HeartbeatResult | streams_heartbeat.StreamsHeartbeatResult):
             answer = answer.response
         for name in ("member_id", "generation_id", "member_epoch"):
             value = getattr(answer, name, None)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
 from coordinator.group.offsets.commit import commit, commit_transactional
 from coordinator.group.state import Client
 from protocol.errors import ErrorCode
@@ -20,21 +25,14 @@ def test_a_full_classic_group_takes_nobody_new() -> None:
     assert two in groups.classic.members
 
 
-def test_metadata_of_an_offset_has_a_greatest_length() -> None:
+@pytest.mark.parametrize(("decision", "request_of"), [
+    (commit, lambda metadata: offset_commit("g", {"t": {0: 1}}, metadata=metadata)),
+    (commit_transactional, lambda metadata: txn_offset_commit("g", "t", (1, 0), {"t": {0: 1}}, metadata=metadata)),
+], ids=["offset", "offset of a transaction"])  # fmt: skip
+def test_metadata_of_an_offset_has_a_greatest_length(decision: Any, request_of: Callable[[str], object]) -> None:
     groups = Groups(offset_metadata_max_bytes=4)
-    codes = []
-    for metadata in ("four", "fives"):
-        request = offset_commit("g", {"t": {0: 1}}, metadata=metadata)
-        codes.append(groups.ask(commit, request, CLIENT).answer.topics[0].partitions[0].error_code)
-    assert codes == [0, ErrorCode.OFFSET_METADATA_TOO_LARGE]
-
-
-def test_metadata_of_a_transactions_offset_has_a_greatest_length() -> None:
-    groups = Groups(offset_metadata_max_bytes=4)
-    codes = []
-    for metadata in ("four", "fives"):
-        request = txn_offset_commit("g", "t", (1, 0), {"t": {0: 1}}, metadata=metadata)
-        codes.append(groups.ask(commit_transactional, request, CLIENT).answer.topics[0].partitions[0].error_code)
+    answers = [groups.ask(decision, request_of(metadata), CLIENT).answer for metadata in ("four", "fives")]
+    codes = [answer.topics[0].partitions[0].error_code for answer in answers]
     assert codes == [0, ErrorCode.OFFSET_METADATA_TOO_LARGE]
 
 

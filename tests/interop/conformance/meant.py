@@ -111,13 +111,6 @@ MEANT: tuple[Allowed, ...] = (
     Allowed(r"DescribeTopicPartitionsRequest .*\.error_code", NOT_IMITATED, ours=17, theirs=-1),
     Allowed(r"DescribeTopicPartitionsRequest .*\.topic_authorized_operations", NOT_IMITATED, theirs=-2147483648),
     Allowed(r"ApiVersionsRequest .*\.api_keys", "older versions are served too; test_what_is_served compares them"),
-    Allowed(r"ApiVersionsRequest .*\.api_keys\[0\]\.max_version", "v5 is Kafka 4.4's (KIP-1242)", ours=5, theirs=4),
-    Allowed(
-        r"ApiVersionsRequest .*\.supported_features.*\.max_version",
-        "share.version 2 is Kafka 4.4's (KIP-1191)",
-        ours=2,
-        theirs=1,
-    ),
     Allowed(
         r"ProduceRequest .*batch_index_error_message",
         "Kafka prints a Java object before the same words",
@@ -238,9 +231,7 @@ AT_EXTREMES: Mapping[str, tuple[Allowed, ...]] = {
     "list_offsets": (Allowed(r"ListOffsetsRequest .*", NO_ISOLATION, theirs=-1),),
     "create_topics": CREATED["more replicas than brokers"],
     "describe_topic_partitions": (Allowed(r"DescribeTopicPartitionsRequest .*\.next_cursor", NO_CURSOR, ours=None),),
-    "update_features": (
-        Allowed(r"UpdateFeaturesRequest .*\.error_message", "share.version 2 is Kafka 4.4's (KIP-1191)"),
-    ),
+    "update_features": (),
     "produce": (Allowed(r"ProduceRequest .*", "a partition that is named twice; Kafka loses all but the last"),),
     "describe_acls": (Allowed(r"DescribeAclsRequest .*", NO_ACLS, theirs="the connection is closed"),),
     "create_acls": (Allowed(r"CreateAclsRequest .*", NO_ACLS, theirs="the connection is closed"),),

@@ -10,6 +10,7 @@ import java.util.Optional;
 
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.message.AbortedTxn;
 import org.apache.kafka.common.record.internal.ControlRecordType;
 import org.apache.kafka.common.record.internal.EndTransactionMarker;
 import org.apache.kafka.common.utils.Time;
@@ -100,14 +101,16 @@ public class StorageFormats {
         OffsetIndex offsets = new OffsetIndex(file("00000000000000001000.index"), 1000, 1024);
         offsets.append(1010, 100);
         offsets.append(1035, 400);
+        offsets.trimToValidSize();
         offsets.close();
         TimeIndex times = new TimeIndex(file("00000000000000001000.timeindex"), 1000, 1024);
         times.maybeAppend(1_700_000_000_000L, 1010);
         times.maybeAppend(1_700_000_000_999L, 1035);
+        times.trimToValidSize();
         times.close();
         TransactionIndex aborted = new TransactionIndex(1000, file("00000000000000001000.txnindex"));
-        aborted.append(new AbortedTxn(4000, 1005, 1019, 1012));
-        aborted.append(new AbortedTxn(4001, 1012, 1030, 1031));
+        aborted.append(abortedTxn(4000, 1005, 1019, 1012));
+        aborted.append(abortedTxn(4001, 1012, 1030, 1031));
         aborted.close();
         epochs.assign(0, 0);
         epochs.assign(5, 1010);
@@ -122,6 +125,11 @@ public class StorageFormats {
             .setClusterId("4L6g3nShT-eMCtK--X86sw").setDirectoryId(Uuid.fromString("5BZ1oqBgQ4e1X7pCzHiGjQ")).build();
         PropertiesUtils.writePropertiesFile(properties.toProperties(), file("meta.properties").getPath(), true);
         return "ok";
+    }
+
+    private static AbortedTxn abortedTxn(long producerId, long first, long last, long lastStable) {
+        return new AbortedTxn().setProducerId(producerId).setFirstOffset(first).setLastOffset(last)
+            .setLastStableOffset(lastStable);
     }
 
     /** What Kafka makes of the same files, whoever wrote them. */

@@ -73,8 +73,8 @@ def test_a_standalone_controller_is_the_voter_of_its_metadata(
 ) -> None:
     status, out, _ = odradek("format", "-t", CLUSTER, "-c", configure(CONTROLLER, "a", "b"), "--standalone")
     assert (status, out.splitlines()) == (0, [
-        f"Formatting dynamic metadata voter directory {tmp_path}/a with metadata.version 4.3-IV0.",
-        f"Formatting data directory {tmp_path}/b with metadata.version 4.3-IV0.",
+        f"Formatting dynamic metadata voter directory {tmp_path}/a with metadata.version 4.4-IV2.",
+        f"Formatting data directory {tmp_path}/b with metadata.version 4.4-IV2.",
     ])  # fmt: skip
     first, second = (read_meta_properties(OsDisk(), str(tmp_path / name)) for name in "ab")
     assert first is not None
@@ -112,7 +112,7 @@ def test_a_node_that_is_no_voter_of_its_own_gets_a_new_directory_id(
     odradek: Command, configure: Callable[..., str], tmp_path: Path, text: str, arguments: tuple[str, ...], kind: str
 ) -> None:
     status, out, _ = odradek("format", "-t", CLUSTER, "-c", configure(text), *arguments)
-    assert (status, out) == (0, f"Formatting {kind} {tmp_path}/data with metadata.version 4.3-IV0.\n")
+    assert (status, out) == (0, f"Formatting {kind} {tmp_path}/data with metadata.version 4.4-IV2.\n")
     assert (tmp_path / "data" / CHECKPOINT).exists() is ("-I" in arguments)
 
 
@@ -142,7 +142,7 @@ def test_what_is_formatted_stays_as_it_is(odradek: Command, configure: Callable[
     )
     assert not (tmp_path / "b" / META_PROPERTIES).exists()
     status, out, _ = odradek("format", "-t", CLUSTER, "-c", both, "-g")
-    assert (status, out) == (0, f"Formatting data directory {tmp_path}/b with metadata.version 4.3-IV0.\n")
+    assert (status, out) == (0, f"Formatting data directory {tmp_path}/b with metadata.version 4.4-IV2.\n")
     assert (
         odradek("format", "-t", CLUSTER, "-c", both, "-g")[1] == "All of the log directories are already formatted.\n"
     )
@@ -276,10 +276,10 @@ def test_a_directory_that_is_not_empty_is_told_and_its_files_stay(
     status, out, _ = odradek("format", "-t", CLUSTER, "-c", configure(BROKER, "a", "b", "c"))
     assert (status, out.splitlines()) == (0, [
         f"Log directory {tmp_path}/a is not empty; its content stays: orders-0, orders-1.",
-        f"Formatting metadata directory {tmp_path}/a with metadata.version 4.3-IV0.",
+        f"Formatting metadata directory {tmp_path}/a with metadata.version 4.4-IV2.",
         f"Log directory {tmp_path}/b is not empty; its content stays: file0, file1, file2, file3, file4 and 2 more.",
-        f"Formatting data directory {tmp_path}/b with metadata.version 4.3-IV0.",
-        f"Formatting data directory {tmp_path}/c with metadata.version 4.3-IV0.",
+        f"Formatting data directory {tmp_path}/b with metadata.version 4.4-IV2.",
+        f"Formatting data directory {tmp_path}/c with metadata.version 4.4-IV2.",
     ])  # fmt: skip
     assert (tmp_path / "a" / "orders-0").is_dir()
 

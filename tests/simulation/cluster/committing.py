@@ -4,7 +4,6 @@ lost."""
 from __future__ import annotations
 
 from protocol.errors import ErrorCode, error_code
-from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.offset_commit import (
     OffsetCommitResponse,
 )
@@ -14,7 +13,6 @@ from tests.group_requests import offset_commit, offset_fetch
 from tests.simulation.cluster.clients import Client, NoAnswer
 from tests.simulation.cluster.history import Breach
 
-GROUP_KEY = 0
 BY_NAME = 8
 OFFSETS = TopicPartition("__consumer_offsets", 0)
 
@@ -27,7 +25,7 @@ async def commit_offsets(client: Client, partition: TopicPartition) -> None:
     distinguish an old commit from a new one."""
     while True:
         try:
-            coordinator = await _coordinator(client)
+            coordinator = await client.coordinator(client.name)
             if not client.world.is_calm:
                 number += 1
                 unanswered.add(number)
@@ -45,16 +43,6 @@ async def commit_offsets(client: Client, partition: TopicPartition) -> None:
             if fetched < acknowledged and fetched not in unanswered and not is_former:
                 history.breach(Breach.BACK, f"{client.name}: offset {acknowledged} was committed, and {fetched} is")
         await client.pause()
-
-
-async def _coordinator(client: Client) -> int:
-    """Returns the group's coordinator. Raises NoAnswer."""
-    request = FindCoordinatorRequest(key_type=GROUP_KEY, coordinator_keys=[client.name])
-    node_id = client.world.dice.choice(client.node_ids)
-    (answer,) = (await client.ask(node_id, request, FindCoordinatorResponse)).coordinators
-    if answer.error_code:
-        raise NoAnswer
-    return answer.node_id
 
 
 async def _commit(client: Client, coordinator: int, partition: TopicPartition, number: int) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from protocol.errors import ErrorCode
-from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.share_fetch import (
     AcknowledgementBatch,
     FetchPartition,
@@ -24,7 +23,6 @@ from protocol.types import TopicPartition, Uuid
 from tests.simulation.cluster.clients import FETCH_WAIT_MS, Client, NoAnswer
 from tests.simulation.cluster.history import Breach
 
-GROUP_KEY = 0
 HEARTBEAT_S = 0.4
 MAX_RECORDS = 20
 MAX_DELIVERIES = 10
@@ -89,7 +87,7 @@ class ShareMember:
             member_epoch=self.epoch,
             subscribed_topic_names=[self.topic] if self.epoch == 0 else None,
         )
-        answer = await self.client.ask(await self._coordinator(), request, ShareGroupHeartbeatResponse)
+        answer = await self.client.ask(await self.client.coordinator(self.group), request, ShareGroupHeartbeatResponse)
         code = ErrorCode(answer.error_code)  # type: ignore[call-arg]
         self.client.history.counts[f"share heartbeat {code.name}"] += 1
         if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
@@ -101,14 +99,6 @@ class ShareMember:
             self.partitions = []
             for named in answer.assignment.topic_partitions:
                 self.topic_id, self.partitions = named.topic_id, sorted(named.partitions)
-
-    async def _coordinator(self) -> int:
-        request = FindCoordinatorRequest(key_type=GROUP_KEY, coordinator_keys=[self.group])
-        node_id = self.client.world.dice.choice(self.client.node_ids)
-        (answer,) = (await self.client.ask(node_id, request, FindCoordinatorResponse)).coordinators
-        if answer.error_code:
-            raise NoAnswer
-        return answer.node_id
 
     # Records
 

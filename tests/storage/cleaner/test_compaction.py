@@ -379,3 +379,7 @@ def test_a_segment_of_old_messages_is_compacted_in_its_format(log: Log, tmp_path
     old.roll(NOW_MS)
     run_cleaner(old)
     assert [(one.magic, one.base_offset) for one in headers(old)] == [(1, 3), (1, 4), (1, 5)]
+    put(old, ("d", "6"))
+    seal(old)
+    run_cleaner(old)  # the tombstone is in the clean part, and its time is up
+    assert [one.base_offset for one in headers(old)] == [3, 4, 6]

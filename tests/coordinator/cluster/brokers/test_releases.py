@@ -1,4 +1,4 @@
-"""Compares the features of a new cluster with kafka-storage of Apache Kafka 4.3.1."""
+"""Compares the features of a new cluster with kafka-storage of Apache Kafka 4.4.0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_the_newest_release_is_that_of_a_cluster_of_one() -> None:
 
 
 @pytest.mark.parametrize(("text", "level"), [
-    ("3.3-IV3", 7), ("3.9", 21), ("4.0", 25), ("4.0.1", 25), ("4.0-IV1", 23), ("4.3", 30), ("4.3-IV0", 30),
+    ("3.3-IV3", 7), ("3.9", 21), ("4.0", 25), ("4.0.1", 25), ("4.0-IV1", 23), ("4.3", 30), ("4.4-IV0", 31), ("4.4", 33),
 ])  # fmt: skip
 def test_a_release_has_a_level(text: str, level: int) -> None:
     assert level_of_release(text) == level
@@ -23,15 +23,24 @@ def test_a_release_has_a_level(text: str, level: int) -> None:
 
 @pytest.mark.parametrize("text", ["9.9", "3.2", "4.3-IV1", "4", "", "4.0-IV", "IV0"])
 def test_a_release_that_is_none_is_refused_with_all_that_are(text: str) -> None:
-    with pytest.raises(ConfigError, match=f"Unknown metadata.version '{text}'. Supported .* are: 3.3-IV3, .*4.3-IV0"):
+    with pytest.raises(ConfigError, match=f"Unknown metadata.version '{text}'. Supported .* are: 3.3-IV3, .*4.4-IV2"):
         level_of_release(text)
 
 
 def test_a_level_has_a_name() -> None:
-    assert {level: release_of_level(level) for level in (7, 19, 30)} == {7: "3.3-IV3", 19: "3.7-IV4", 30: "4.3-IV0"}
-    for level in (6, 31, -1):
+    assert {level: release_of_level(level) for level in (7, 19, 33)} == {7: "3.3-IV3", 19: "3.7-IV4", 33: "4.4-IV2"}
+    for level in (6, 34, -1):
         with pytest.raises(ConfigError, match=f"feature level {level}"):
             release_of_level(level)
+
+
+NEW_IN_4_2 = {
+    "eligible.leader.replicas.version": 1,
+    "group.version": 1,
+    "share.version": 1,
+    "streams.version": 1,
+    "transaction.version": 2,
+}
 
 
 @pytest.mark.parametrize(("release", "features"), [
@@ -39,6 +48,8 @@ def test_a_level_has_a_name() -> None:
     ("4.0-IV0", {"group.version": 1}),
     ("4.0-IV3", {"group.version": 1, "transaction.version": 2}),
     ("4.1", {"eligible.leader.replicas.version": 1, "group.version": 1, "transaction.version": 2}),
+    ("4.3", {**NEW_IN_4_2, "share.version": 1}),
+    ("4.4-IV0", {**NEW_IN_4_2, "share.version": 2}),
 ])  # fmt: skip
 def test_an_older_release_has_the_features_of_its_time(release: str, features: dict[str, int]) -> None:
     levels = new_cluster_features(release, {}, dynamic_quorum=False)

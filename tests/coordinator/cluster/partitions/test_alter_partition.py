@@ -21,7 +21,7 @@ from protocol.messages.alter_partition import (
 from protocol.metadata_records.nodes import RegisterBrokerRecord
 from protocol.metadata_records.topics import PartitionChangeRecord
 from tests.coordinator.cluster import given
-from tests.coordinator.cluster.given import NODE, TOPIC_ID
+from tests.coordinator.cluster.given import NODE, TOPIC_ID, partition_change
 
 SECOND, THIRD, FENCED, STOPPING, UNREGISTERED = 2, 3, 4, 5, 6
 REPLICAS = (NODE, SECOND, THIRD)
@@ -96,16 +96,9 @@ def error_of(image: Image, proposed: PartitionData, **asker: int) -> ErrorCode:
     return error_code(partition.error_code)
 
 
-def change(**fields: object) -> PartitionChangeRecord:
-    record = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID)
-    for name, value in fields.items():
-        setattr(record, name, value)
-    return record
-
-
 def test_a_replica_that_has_caught_up_joins() -> None:
     records, (partition,) = alter(cluster(), proposal([NODE, SECOND, THIRD]))
-    assert records == [change(isr=[NODE, SECOND, THIRD])]
+    assert records == [partition_change(isr=[NODE, SECOND, THIRD])]
     assert (partition.error_code, partition.isr) == (ErrorCode.NONE, [NODE, SECOND, THIRD])
     assert (partition.leader_id, partition.leader_epoch) == (NODE, LEADER_EPOCH)
     assert partition.partition_epoch == PARTITION_EPOCH + 1
@@ -113,7 +106,7 @@ def test_a_replica_that_has_caught_up_joins() -> None:
 
 def test_a_replica_that_lags_leaves_without_a_new_leader_epoch() -> None:
     records, (partition,) = alter(cluster(), proposal([NODE]))
-    assert records == [change(isr=[NODE])]
+    assert records == [partition_change(isr=[NODE])]
     assert (partition.isr, partition.leader_epoch) == ([NODE], LEADER_EPOCH)
 
 
@@ -130,7 +123,7 @@ def test_the_present_isr_needs_no_record_and_gets_the_present_state() -> None:
 def test_requests_before_version_3_name_replicas_without_broker_epochs() -> None:
     proposed = proposal([], new_isr=[NODE, SECOND, THIRD], new_isr_with_epochs=[])
     records, _ = alter(cluster(), proposed)
-    assert records == [change(isr=[NODE, SECOND, THIRD])]
+    assert records == [partition_change(isr=[NODE, SECOND, THIRD])]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +205,7 @@ def test_a_leader_that_recovers_is_alone_until_it_has_recovered() -> None:
     records, (partition,) = alter(image, proposal([NODE], leader_recovery_state=RECOVERING))
     assert (records, partition.error_code, partition.leader_recovery_state) == ([], ErrorCode.NONE, RECOVERING)
     records, (partition,) = alter(image, proposal([NODE], leader_recovery_state=RECOVERED))
-    assert records == [change(leader_recovery_state=RECOVERED)]
+    assert records == [partition_change(leader_recovery_state=RECOVERED)]
     assert (partition.error_code, partition.leader_recovery_state) == (ErrorCode.NONE, RECOVERED)
 
 
@@ -228,7 +221,7 @@ def test_an_unknown_topic_rejects_each_of_its_partitions() -> None:
 
 def test_a_partition_named_twice_is_changed_once() -> None:
     records, partitions = alter(cluster(), proposal([NODE]), proposal([NODE, SECOND, THIRD]))
-    assert records == [change(isr=[NODE])]
+    assert records == [partition_change(isr=[NODE])]
     assert [partition.error_code for partition in partitions] == [ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION]
 
 
@@ -239,7 +232,7 @@ def test_a_rejection_shows_nothing_of_the_partition() -> None:
 
 def test_a_rejected_partition_does_not_hinder_the_next() -> None:
     records, partitions = alter(cluster(), proposal([NODE], leader_epoch=-1), proposal([NODE]))
-    assert records == [change(isr=[NODE])]
+    assert records == [partition_change(isr=[NODE])]
     assert [partition.error_code for partition in partitions] == [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NONE]
 
 

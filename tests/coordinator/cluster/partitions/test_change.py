@@ -17,6 +17,7 @@ from coordinator.cluster.partitions.change import (
 from coordinator.cluster.topics.topic import NO_LEADER, RECOVERED, RECOVERING, PartitionRegistration
 from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import NO_UUID, Uuid
+from tests.coordinator.cluster.given import partition_change
 
 TOPIC_ID = b"the-topic's-id--"
 OLD, LATEST = 11, 30
@@ -54,13 +55,6 @@ ALL = (1, 2, 3, 4)
 
 def changed(before: PartitionRegistration, target: PartitionTarget, by: ElectionRules) -> PartitionChangeRecord | None:
     return change_partition(TOPIC_ID, 0, before, target, by)
-
-
-def record(**fields: object) -> PartitionChangeRecord:
-    made = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID)
-    for name, value in fields.items():
-        setattr(made, name, value)
-    return made
 
 
 @pytest.mark.parametrize(("election", "isr", "elected"), [
@@ -134,32 +128,34 @@ def test_what_is_as_it_should_be_does_not_change(before: PartitionRegistration, 
     (OLD, [2, 1], 1),  # KAFKA-15021
 ])  # fmt: skip
 def test_an_isr_that_shrinks_takes_a_new_leader_epoch_of_old_only(version: int, isr: list[int], leader: int) -> None:
-    assert changed(FOO, PartitionTarget(isr=isr), rules(*ALL, metadata_version=version)) == record(
+    assert changed(FOO, PartitionTarget(isr=isr), rules(*ALL, metadata_version=version)) == partition_change(
         isr=isr, leader=leader
     )
 
 
 def test_an_isr_that_grows_takes_no_new_leader_epoch() -> None:
-    assert changed(BAZ, PartitionTarget(isr=[1, 3, 2]), rules(*ALL, metadata_version=OLD)) == record(isr=[1, 3, 2])
+    assert changed(BAZ, PartitionTarget(isr=[1, 3, 2]), rules(*ALL, metadata_version=OLD)) == partition_change(
+        isr=[1, 3, 2]
+    )
 
 
 def test_a_leader_that_is_not_in_sync_any_more_is_replaced() -> None:
-    assert changed(FOO, PartitionTarget(isr=[2, 3]), rules(*ALL)) == record(isr=[2, 3], leader=2)
+    assert changed(FOO, PartitionTarget(isr=[2, 3]), rules(*ALL)) == partition_change(isr=[2, 3], leader=2)
 
 
 def test_an_assignment_that_only_changes_its_order_keeps_its_leader() -> None:
-    expected = record(replicas=[3, 2, 1], directories=[directory(3), directory(2), directory(1)])
+    expected = partition_change(replicas=[3, 2, 1], directories=[directory(3), directory(2), directory(1)])
     assert changed(FOO, PartitionTarget(replicas=[3, 2, 1]), rules(*ALL)) == expected
 
 
 def test_a_metadata_without_directories_gets_none() -> None:
-    assert changed(FOO, PartitionTarget(replicas=[3, 2, 1]), rules(*ALL, metadata_version=16)) == record(
+    assert changed(FOO, PartitionTarget(replicas=[3, 2, 1]), rules(*ALL, metadata_version=16)) == partition_change(
         replicas=[3, 2, 1]
     )
 
 
 def test_a_reassignment_is_complete_when_all_that_stay_are_in_sync() -> None:
-    assert changed(BAR, PartitionTarget(isr=[1, 2, 3, 4]), rules(*ALL)) == record(
+    assert changed(BAR, PartitionTarget(isr=[1, 2, 3, 4]), rules(*ALL)) == partition_change(
         replicas=[2, 3, 4],
         isr=[2, 3, 4],
         leader=2,
@@ -170,7 +166,7 @@ def test_a_reassignment_is_complete_when_all_that_stay_are_in_sync() -> None:
 
 
 def test_a_reassignment_by_which_as_many_come_as_go_waits_for_those_that_come_alone() -> None:
-    expected = record(
+    expected = partition_change(
         replicas=[2, 3, 4],
         isr=[2, 4],
         leader=2,
@@ -184,7 +180,7 @@ def test_a_reassignment_by_which_as_many_come_as_go_waits_for_those_that_come_al
 
 def test_a_reassignment_by_which_more_go_than_come_waits_for_all_that_stay() -> None:
     before = BAR._replace(removing_replicas=(1, 3))
-    assert changed(before, PartitionTarget(isr=[1, 3, 4]), rules(*ALL)) == record(isr=[1, 3, 4])
+    assert changed(before, PartitionTarget(isr=[1, 3, 4]), rules(*ALL)) == partition_change(isr=[1, 3, 4])
     done = changed(before, PartitionTarget(isr=[1, 2, 3, 4]), rules(*ALL))
     assert done is not None
     assert (done.replicas, done.isr, done.removing_replicas) == ([2, 4], [2, 4], [])
@@ -196,14 +192,14 @@ def test_a_reassignment_without_anybody_who_stays_in_sync_is_not_over() -> None:
 
 def test_a_replica_that_was_to_come_and_is_to_go_again_keeps_the_reassignment_open() -> None:
     before = partition([1, 2, 3], [1, 2], 1, adding_replicas=(3,))
-    assert changed(before, PartitionTarget(replicas=[1, 2, 3], removing_replicas=[3]), rules(*ALL)) == record(
+    assert changed(before, PartitionTarget(replicas=[1, 2, 3], removing_replicas=[3]), rules(*ALL)) == partition_change(
         removing_replicas=[3]
     )
 
 
 def test_a_reassignment_that_is_reverted_raises_the_leader_epoch() -> None:
     target = PartitionTarget(isr=[1, 2, 3], replicas=[1, 2, 3], adding_replicas=[], removing_replicas=[])
-    assert changed(BAR, target, rules(*ALL)) == record(
+    assert changed(BAR, target, rules(*ALL)) == partition_change(
         replicas=[1, 2, 3],
         leader=1,
         removing_replicas=[],
@@ -213,14 +209,14 @@ def test_a_reassignment_that_is_reverted_raises_the_leader_epoch() -> None:
 
 
 def test_a_replica_that_is_only_removed_goes_at_once() -> None:
-    assert changed(FOO, PartitionTarget(replicas=[1, 2, 3], removing_replicas=[3]), rules(*ALL)) == record(
+    assert changed(FOO, PartitionTarget(replicas=[1, 2, 3], removing_replicas=[3]), rules(*ALL)) == partition_change(
         replicas=[1, 2], isr=[2, 1], leader=1, directories=[directory(1), directory(2)]
     )
 
 
 def test_a_replica_that_is_added_waits_for_its_copy_in_the_directory_it_is_given() -> None:
     by = rules(*ALL, default_directory=directory)
-    assert changed(FOO, PartitionTarget(replicas=[1, 2, 3, 4], adding_replicas=[4]), by) == record(
+    assert changed(FOO, PartitionTarget(replicas=[1, 2, 3, 4], adding_replicas=[4]), by) == partition_change(
         replicas=[1, 2, 3, 4],
         adding_replicas=[4],
         directories=[directory(1), directory(2), directory(3), directory(4)],
@@ -229,7 +225,7 @@ def test_a_replica_that_is_added_waits_for_its_copy_in_the_directory_it_is_given
 
 def test_a_leader_that_stops_is_demoted_even_if_a_completed_reassignment_leaves_no_other() -> None:
     before = partition([2, 3, 0, 1], [0, 1], 1, removing_replicas=(0, 1), adding_replicas=(2, 3))
-    assert changed(before, PartitionTarget(isr=[0, 1, 2, 3]), rules()) == record(
+    assert changed(before, PartitionTarget(isr=[0, 1, 2, 3]), rules()) == partition_change(
         replicas=[2, 3],
         isr=[2, 3],
         leader=NO_LEADER,
@@ -241,14 +237,14 @@ def test_a_leader_that_stops_is_demoted_even_if_a_completed_reassignment_leaves_
 
 def test_an_unclean_leader_is_alone_in_sync_and_recovers() -> None:
     unclean = rules(*NOT_3, election=Election.UNCLEAN)
-    expected = record(isr=[2], leader=2, leader_recovery_state=RECOVERING)
+    expected = partition_change(isr=[2], leader=2, leader_recovery_state=RECOVERING)
     assert changed(FOO, PartitionTarget(isr=[3]), unclean) == expected
     assert changed(OFFLINE, PartitionTarget(), unclean) == expected
 
 
 def test_an_unclean_election_ends_what_was_eligible() -> None:
     unclean = rules(*NOT_3, election=Election.UNCLEAN)
-    assert changed(OFFLINE_WITH_ELR, PartitionTarget(), unclean) == record(
+    assert changed(OFFLINE_WITH_ELR, PartitionTarget(), unclean) == partition_change(
         isr=[2], leader=2, leader_recovery_state=RECOVERING, eligible_leader_replicas=[], last_known_elr=[]
     )
 
@@ -257,13 +253,13 @@ def test_an_unclean_election_ends_what_was_eligible() -> None:
 def test_a_clean_election_leaves_the_recovery_state_as_it_is(state: int) -> None:
     before = partition([1, 2, 3], [1], 1, leader_recovery_state=state)
     offline = rules(2, 3, elr_enabled=False)
-    assert changed(before, PartitionTarget(), offline) == record(leader=NO_LEADER)
-    assert changed(before._replace(leader=NO_LEADER), PartitionTarget(), rules(1)) == record(leader=1)
+    assert changed(before, PartitionTarget(), offline) == partition_change(leader=NO_LEADER)
+    assert changed(before._replace(leader=NO_LEADER), PartitionTarget(), rules(1)) == partition_change(leader=1)
 
 
 def test_a_leader_says_that_it_has_recovered() -> None:
     before = partition([1, 2, 3], [1], 1, leader_recovery_state=RECOVERING)
-    assert changed(before, PartitionTarget(leader_recovery_state=RECOVERED), rules(*ALL)) == record(
+    assert changed(before, PartitionTarget(leader_recovery_state=RECOVERED), rules(*ALL)) == partition_change(
         leader_recovery_state=RECOVERED
     )
 
@@ -280,38 +276,38 @@ FOUR = partition([1, 2, 3, 4], [1, 2, 3, 4], 1)
 def test_who_leaves_the_isr_below_min_isr_stays_eligible(
     before: PartitionRegistration, isr: list[int], elr: list[int] | None
 ) -> None:
-    assert changed(before, PartitionTarget(isr=isr), rules(*ALL, min_isr=3)) == record(
+    assert changed(before, PartitionTarget(isr=isr), rules(*ALL, min_isr=3)) == partition_change(
         isr=isr, eligible_leader_replicas=elr
     )
 
 
 def test_enough_in_sync_end_the_eligibility_of_others() -> None:
     before = FOUR._replace(isr=(1, 2), elr=(3,), last_known_elr=(4,))
-    assert changed(before, PartitionTarget(isr=[1, 2, 3]), rules(*ALL, min_isr=3)) == record(
+    assert changed(before, PartitionTarget(isr=[1, 2, 3]), rules(*ALL, min_isr=3)) == partition_change(
         isr=[1, 2, 3], eligible_leader_replicas=[], last_known_elr=[]
     )
 
 
 def test_without_the_feature_nobody_is_eligible_and_the_last_one_stays_in_sync() -> None:
     off = rules(*ALL, min_isr=3, elr_enabled=False)
-    assert changed(FOUR, PartitionTarget(isr=[1, 2]), off) == record(isr=[1, 2])
-    assert changed(FOUR._replace(elr=(3,)), PartitionTarget(), off) == record(eligible_leader_replicas=[])
+    assert changed(FOUR, PartitionTarget(isr=[1, 2]), off) == partition_change(isr=[1, 2])
+    assert changed(FOUR._replace(elr=(3,)), PartitionTarget(), off) == partition_change(eligible_leader_replicas=[])
     alone = partition([1], [1], 1)
-    assert changed(alone, PartitionTarget(isr=[]), rules(elr_enabled=False)) == record(leader=NO_LEADER)
+    assert changed(alone, PartitionTarget(isr=[]), rules(elr_enabled=False)) == partition_change(leader=NO_LEADER)
 
 
 def test_a_broker_that_may_have_lost_records_is_not_eligible() -> None:
     before = FOUR._replace(isr=(1,), elr=(2, 3))
     unclean = PartitionTarget(isr=[1], unclean_shutdowns=(3,))
-    assert changed(before, unclean, rules(*ALL, min_isr=3)) == record(eligible_leader_replicas=[2])
+    assert changed(before, unclean, rules(*ALL, min_isr=3)) == partition_change(eligible_leader_replicas=[2])
 
 
 def test_the_last_known_leader_is_noted_when_nobody_is_in_sync_and_forgotten_when_somebody_leads() -> None:
     alone = partition([1, 2], [1], 1, elr=(2,))
     lost = changed(alone, PartitionTarget(isr=[]), rules(min_isr=2))
-    assert lost == record(isr=[], leader=NO_LEADER, eligible_leader_replicas=[2, 1], last_known_elr=[1])
+    assert lost == partition_change(isr=[], leader=NO_LEADER, eligible_leader_replicas=[2, 1], last_known_elr=[1])
     offline = partition([1, 2], [], NO_LEADER, elr=(1, 2), last_known_elr=(1,))
-    assert changed(offline, PartitionTarget(), rules(2, min_isr=2)) == record(
+    assert changed(offline, PartitionTarget(), rules(2, min_isr=2)) == partition_change(
         isr=[2], leader=2, eligible_leader_replicas=[1], last_known_elr=[]
     )
     assert changed(offline, PartitionTarget(), rules(min_isr=2)) is None
@@ -320,10 +316,10 @@ def test_the_last_known_leader_is_noted_when_nobody_is_in_sync_and_forgotten_whe
 def test_a_partition_that_was_offline_already_notes_its_last_replica_in_sync() -> None:
     before = partition([1, 3], [3], NO_LEADER, adding_replicas=(1,), removing_replicas=(3,))
     lost = changed(before, PartitionTarget(isr=[]), rules(1))
-    assert lost == record(isr=[], eligible_leader_replicas=[3], last_known_elr=[3])
+    assert lost == partition_change(isr=[], eligible_leader_replicas=[3], last_known_elr=[3])
     after = before._replace(isr=(), elr=(3,), last_known_elr=(3,))
     unclean = changed(after, PartitionTarget(isr=[], unclean_shutdowns=(3,)), rules(1))
-    assert unclean == record(eligible_leader_replicas=[])
+    assert unclean == partition_change(eligible_leader_replicas=[])
     led = changed(after._replace(elr=()), PartitionTarget(), rules(1, 3))
     assert led is not None
     assert (led.leader, led.isr) == (3, [3])
@@ -331,6 +327,6 @@ def test_a_partition_that_was_offline_already_notes_its_last_replica_in_sync() -
 
 def test_a_partition_without_directories_is_not_given_any_by_a_change_of_its_isr() -> None:
     before = FOO._replace(directories=())
-    assert changed(before, PartitionTarget(isr=[1, 2]), rules(*ALL)) == record(isr=[1, 2])
+    assert changed(before, PartitionTarget(isr=[1, 2]), rules(*ALL)) == partition_change(isr=[1, 2])
     moved = PartitionTarget(directories={1: directory(1)})
-    assert changed(before, moved, rules(*ALL)) == record(directories=[NO_UUID, directory(1), NO_UUID])
+    assert changed(before, moved, rules(*ALL)) == partition_change(directories=[NO_UUID, directory(1), NO_UUID])

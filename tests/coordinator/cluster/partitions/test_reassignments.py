@@ -21,9 +21,8 @@ from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 from protocol.metadata_records.nodes import BrokerRegistrationChangeRecord, RegisterBrokerRecord
-from protocol.metadata_records.topics import PartitionChangeRecord
 from tests.coordinator.cluster import given
-from tests.coordinator.cluster.given import DIRECTORY, NODE, TOPIC_ID
+from tests.coordinator.cluster.given import DIRECTORY, NODE, partition_change
 
 OTHER = 2
 OTHER_DIRECTORY = b"directory-two---"
@@ -53,13 +52,6 @@ def two_brokers(**state: Any) -> Image:
         log_dirs=[OTHER_DIRECTORY],
     )
     return given.image(second, *given.topic("orders", **state))
-
-
-def change(**fields: object) -> PartitionChangeRecord:
-    record = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID)
-    for name, value in fields.items():
-        setattr(record, name, value)
-    return record
 
 
 def test_the_assignment_that_there_is_needs_no_record() -> None:
@@ -92,14 +84,14 @@ def test_a_replica_on_a_broker_that_is_gone_is_dropped_at_once() -> None:
     image = given.image(*given.topic("orders", replicas=(NODE, OTHER), directories=(DIRECTORY, OTHER_DIRECTORY)))
     records, code, _ = reassign(image, [NODE])
     assert code == ErrorCode.NONE
-    assert records == [change(replicas=[NODE], directories=[DIRECTORY], leader=NODE)]
+    assert records == [partition_change(replicas=[NODE], directories=[DIRECTORY], leader=NODE)]
 
 
 def test_a_new_replica_is_added_while_the_old_one_stays_until_it_is_in_sync() -> None:
     image = two_brokers()
     records, _, _ = reassign(image, [OTHER])
     assert records == [
-        change(
+        partition_change(
             replicas=[OTHER, NODE],
             directories=[OTHER_DIRECTORY, DIRECTORY],
             adding_replicas=[OTHER],
@@ -112,20 +104,22 @@ def test_a_new_replica_is_added_while_the_old_one_stays_until_it_is_in_sync() ->
     assert (ongoing.replicas, ongoing.adding_replicas, ongoing.removing_replicas) == ([2, 1], [2], [1])
     records, _, _ = reassign(image, None)
     assert records == [
-        change(replicas=[NODE], directories=[DIRECTORY], adding_replicas=[], removing_replicas=[], leader=NODE)
+        partition_change(
+            replicas=[NODE], directories=[DIRECTORY], adding_replicas=[], removing_replicas=[], leader=NODE
+        )
     ]
 
 
 def test_replicas_that_only_change_places_change_at_once() -> None:
     both = {"replicas": (NODE, OTHER), "isr": (NODE, OTHER), "directories": (DIRECTORY, OTHER_DIRECTORY)}
     records, _, _ = reassign(two_brokers(**both), [OTHER, NODE])
-    assert records == [change(replicas=[OTHER, NODE], directories=[OTHER_DIRECTORY, DIRECTORY])]
+    assert records == [partition_change(replicas=[OTHER, NODE], directories=[OTHER_DIRECTORY, DIRECTORY])]
 
 
 def test_a_leader_that_is_dropped_hands_over() -> None:
     both = {"replicas": (NODE, OTHER), "isr": (NODE, OTHER), "directories": (DIRECTORY, OTHER_DIRECTORY)}
     records, _, _ = reassign(two_brokers(**both), [OTHER])
-    assert records == [change(replicas=[OTHER], directories=[OTHER_DIRECTORY], isr=[OTHER], leader=OTHER)]
+    assert records == [partition_change(replicas=[OTHER], directories=[OTHER_DIRECTORY], isr=[OTHER], leader=OTHER)]
 
 
 def test_the_replication_factor_stays_when_it_must() -> None:

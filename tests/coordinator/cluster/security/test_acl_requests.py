@@ -14,6 +14,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from protocol.messages.describe_acls import DescribeAclsRequest
+from protocol.metadata_records.settings import FeatureLevelRecord
 from tests.coordinator.cluster import given
 
 NEWEST = 3
@@ -132,3 +133,38 @@ def test_a_filter_with_an_unknown_part_is_rejected() -> None:
     assert delete(image, unknown, {}) == [(ErrorCode.INVALID_REQUEST, "Unknown entryFilter.", 0), (0, None, 1)]
     with pytest.raises(KafkaError, match=r"Unknown entryFilter\."):
         describe(image, **unknown)
+
+
+@pytest.mark.parametrize(("host", "why"), [
+    ("", "Host pattern cannot be null or empty"),
+    ("10.0.0.0/33", "Invalid CIDR notation '10.0.0.0/33': Value [33] not in range [0,32]"),
+    ("256.0.0.0/8", "Invalid CIDR notation '256.0.0.0/8': Value [256] not in range [0,255]"),
+    ("10.0.0.0/", "Invalid CIDR notation '10.0.0.0/': Could not parse [10.0.0.0/]"),
+    ("kafka.example/8", "Invalid CIDR notation 'kafka.example/8': Could not parse [kafka.example/8]"),
+    ("2001:db8::/129", "Could not parse [2001:db8::/129] - prefix length must be between 0 and 128"),
+    ("2001:db8::/-1", "Could not parse [2001:db8::/-1] - prefix length must be between 0 and 128"),
+    ("2001:db8::/x", "Could not parse [2001:db8::/x] - invalid prefix length"),
+    ("2001:db8::/9" + 5_000 * "9", "Could not parse [2001:db8::/9999"),
+    ("2001:db8::1::/64", "Could not parse [2001:db8::1::]"),
+    ("::ffff:10.0.0.0/104", "Could not parse [::ffff:10.0.0.0] - not an IPv6 address"),
+])  # fmt: skip
+def test_a_new_entry_has_a_host_or_a_network(host: str, why: str) -> None:
+    image = given.image()
+    ((code, message),) = create(image, creation(host=host))
+    assert (code, why in (message or "")) == (ErrorCode.INVALID_REQUEST, True)
+    assert not list(image.acls)
+
+
+def test_networks_need_metadata_version_4_4() -> None:
+    older = given.image(FeatureLevelRecord(name="metadata.version", feature_level=31))
+    network, address = creation(host="10.0.0.0/8"), creation(host="10.0.0.1")
+    message = "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
+    assert create(older, network, address) == [(ErrorCode.UNSUPPORTED_VERSION, message), (0, "")]
+    assert create(given.image(), network, creation(host="2001:db8::/32")) == [(0, ""), (0, "")]
+
+
+def test_a_filter_compares_networks_as_text() -> None:
+    image = given.image()
+    create(image, creation(host="10.0.0.0/8"), creation(host="10.0.0.1"))
+    assert delete(image, {"host_filter": "10.0.0.1"}, {"host_filter": "10.0.0.0/9"}) == [(0, None, 1), (0, None, 0)]
+    assert delete(image, {"host_filter": "10.0.0.0/8"}) == [(0, None, 1)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from coordinator.cluster.security.acl import AccessControlEntry
 from coordinator.cluster.security.acls import Acls, Actor
 from protocol.acl import Operation, PatternType, Permission, Resource
@@ -53,6 +55,30 @@ def test_names_are_literal_prefixes_or_all() -> None:
 def test_hosts_are_literal_or_all() -> None:
     assert reads(index(entry(host="10.0.0.1")))
     assert not reads(index(entry(host="10.0.0.2")))
+
+
+@pytest.mark.parametrize(("network", "address", "is_inside"), [
+    ("10.0.0.0/8", "10.255.0.1", True),
+    ("10.0.0.0/8", "11.0.0.1", False),
+    ("10.0.0.77/24", "10.0.0.255", True),
+    ("10.0.0.1/32", "10.0.0.1", True),
+    ("10.0.0.1/32", "10.0.0.2", False),
+    ("0.0.0.0/0", "203.0.113.9", True),
+    ("0.0.0.0/0", "2001:db8::1", False),
+    ("2001:db8::/32", "2001:db8:ffff::1", True),
+    ("2001:db8::/32", "2001:db9::1", False),
+    ("::/0", "2001:db8::1", True),
+    ("::/0", "10.0.0.1", False),
+    ("10.0.0.0/33", "10.0.0.1", False),
+    ("10.0.0.0/", "10.0.0.1", False),
+    ("a/b", "10.0.0.1", False),
+    ("10.0.0.0/8", "a-name", False),
+])  # fmt: skip
+def test_hosts_may_be_networks(network: str, address: str, is_inside: bool) -> None:
+    actor = Actor("User:alice", address)
+    assert reads(index(entry(host=network)), actor=actor) is is_inside
+    denies = index(entry(), entry(host=network, permission=Permission.DENY))
+    assert reads(denies, actor=actor) is not is_inside
 
 
 def test_hosts_of_entries_may_be_spelled_as_java_does() -> None:

@@ -254,3 +254,17 @@ def test_a_member_commits_no_offset_between_the_join_and_the_sync() -> None:
     groups.classic.check_offset_commit(member_id, None, 1, 9, transactional=True)
     groups.sync(member_id, 1, {member_id: b"all"})
     check()
+
+
+def test_each_coordinator_that_loads_a_static_member_gives_it_its_whole_session() -> None:
+    """As GroupMetadataManager.onLoaded: a coordinator that moves more often than sessions end keeps silent members."""
+    groups = ClassicGroups()
+    (member_id,) = groups.stable(instance_id="static", session_ms=45_000, version=5)
+    for _ in range(5):
+        groups.advance(40_000)
+        groups.reload()
+        assert list(groups.classic.members) == [member_id]
+    groups.advance(44_999)
+    assert list(groups.classic.members) == [member_id]
+    groups.advance(1)
+    assert list(groups.classic.members) == []

@@ -115,3 +115,21 @@ def test_who_returns_may_commit_with_any_epoch_until_it_gets_its_own(groups: Gro
 
 def test_a_dynamic_member_may_not_stay_away(groups: Groups, foo: Uuid) -> None:
     assert groups.refusal(lambda: groups.heartbeat("b", -2))[0] is ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_each_coordinator_that_loads_a_static_member_gives_it_its_whole_session(
+    groups: Groups, foo: Uuid, is_away: bool
+) -> None:
+    """As GroupMetadataManager.onLoaded: a coordinator that moves more often than sessions end keeps silent members,
+    with their partitions."""
+    if is_away:
+        groups.heartbeat("a", -2, instance_id="one")
+    for _ in range(5):
+        groups.advance(40_000)
+        groups.reload()
+        assert [*groups.member("a").assigned[foo]] == [0]
+    groups.advance(44_999)
+    assert "a" in groups.group.members
+    groups.advance(1)
+    assert "a" not in groups.group.members

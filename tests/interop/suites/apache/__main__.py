@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 from bench import wheel
-from bench.jars import APACHE_KAFKA
+from bench.jars import APACHE_TOOLS
 from tests.interop.processes import CACHE
 from tests.interop.suites.apache import outcomes
 from tests.interop.suites.apache.outcomes import PASSED
@@ -66,7 +66,7 @@ def measure(suite: Suite, names: list[str], broker: str, file: Path, logs: Path)
         print(
             simple(name), f"{run.seconds:.0f} s", outcomes.counts(run.final.values()), *found, sep="\n    ", flush=True
         )
-        about = {"suite": f"Apache Kafka's {suite.name} suite", "version": APACHE_KAFKA, "broker": broker}
+        about = {"suite": f"Apache Kafka's {suite.name} suite", "version": APACHE_TOOLS, "broker": broker}
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps({**about, "classes": dict(sorted(results.items()))}, indent=1) + "\n")
     return surprises

@@ -57,9 +57,10 @@ def expected(path: Path = EXPECTED) -> list[Expected]:
     return [Expected(entry["outcome"], entry["reason"], tuple(entry["tests"])) for entry in entries]
 
 
-def expected_log_lines(path: Path = EXPECTED) -> tuple[str, ...]:
-    """Returns texts of log lines of level error that tests cause on purpose."""
-    return tuple(entry["text"] for entry in tomllib.loads(path.read_text())["log_line"])
+def expected_log_lines(brokers: int, path: Path = EXPECTED) -> tuple[str, ...]:
+    """Returns texts of log lines of level error that tests cause on purpose in clusters of this number of brokers."""
+    lines = tomllib.loads(path.read_text())["log_line"]
+    return tuple(line["text"] for line in lines if line["brokers"] == brokers)
 
 
 def covers(name: str, test: str) -> bool:

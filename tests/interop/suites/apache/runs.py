@@ -122,10 +122,17 @@ class Runner:
 
 def log_errors(folder: Path) -> list[str]:
     """Returns the lines of the nodes' logs that have the level error or begin a traceback, and that no test expects."""
-    expected = outcomes.expected_log_lines()
+    return [error for cluster in sorted(folder.iterdir()) if cluster.is_dir() for error in log_errors_of(cluster)]
+
+
+def log_errors_of(cluster: Path) -> list[str]:
+    """Returns these lines of one cluster, whose nodes have their properties and logs in a folder."""
+    settings = [path.read_text().splitlines() for path in cluster.glob("node-*.properties")]
+    roles = [line for lines in settings for line in lines if line.startswith("process.roles=")]
+    expected = outcomes.expected_log_lines(brokers=sum("broker" in line for line in roles))
     return [
-        f"{log.parent.name}/{log.name}: {line[:LINE_LENGTH]}"
-        for log in sorted(folder.glob("*/node-*.log"))
+        f"{cluster.name}/{log.name}: {line[:LINE_LENGTH]}"
+        for log in sorted(cluster.glob("node-*.log"))
         for line in log.read_text(errors="replace").splitlines()
         if any(mark in line for mark in ERROR_LINES) and not any(text in line for text in expected)
     ]

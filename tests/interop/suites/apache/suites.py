@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zipfile import ZipFile
 
-from bench.jars import APACHE_KAFKA, JARS, locked, resolve
+from bench.jars import APACHE_TOOLS, JARS, locked, resolve
 from tests.interop.processes import run
 
 HERE = Path(__file__).parent
@@ -48,12 +48,12 @@ SUITES = (
 
 @cache
 def jars() -> Path:
-    return resolve(f"apache-suites-{APACHE_KAFKA}", HERE / "pom.xml", f"-Dkafka.version={APACHE_KAFKA}")
+    return resolve(f"apache-suites-{APACHE_TOOLS}", HERE / "pom.xml", f"-Dkafka.version={APACHE_TOOLS}")
 
 
 def classes(suite: Suite) -> list[str]:
     """Returns the names of the suite's classes, in the order of their names."""
-    with ZipFile(jars() / f"{suite.jar}-{APACHE_KAFKA}-test.jar") as jar:
+    with ZipFile(jars() / f"{suite.jar}-{APACHE_TOOLS}-test.jar") as jar:
         files = [name for name in jar.namelist() if IS_TEST.search(name)]
         found = [name for name in files if any(mark in jar.read(name) for mark in suite.marks)]
     return sorted(name.removesuffix(".class").replace("/", ".") for name in found)

@@ -1,44 +1,53 @@
-"""Outcomes of tests, from the events of `go test -json`."""
+"""Suites in Go: packages of modules from the Go module proxy, in the versions of go/go.mod."""
 
 from __future__ import annotations
 
-import enum
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-REASON_LINES, REASON_LENGTH = 4, 300
+from tests.interop.processes import run
+from tests.interop.suites.nodes import Nodes
+from tests.interop.suites.outcomes import REASON_LENGTH, Outcome, Result
+from tests.interop.suites.processes import Process
+
+HERE = Path(__file__).parent / "go"
+REASON_LINES = 4
 LISTED = re.compile(r"^(Test|Example|Fuzz)\w*$")
-REASON = re.compile(r"^\s*\w+_test\.go:\d+: |^panic: |^fatal error: |^SIGQUIT: ")
-LINE_BREAK = re.compile(r"\n\s*")
+REASON = re.compile(r"^\s*\w+_test\.go:\d+: |^\s*Error:\s|^panic: |^fatal error: |^SIGQUIT: ")
 CLEANING = re.compile(r"NOT DELETING|deleting (topic|group)|unable to delete|completed in")
 """Lines that franz-go's tests log when they clean up."""
-
-
-class Outcome(enum.Enum):
-    """The end of a test."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-    UNFINISHED = "unfinished"
-    """The process of the tests ended first: by a timeout, or by a panic of this or another test."""
-    NOT_RUN = "not run"
-    """The process of the tests ended before this test began."""
-
-
 ENDS = {"pass": Outcome.PASSED, "fail": Outcome.FAILED, "skip": Outcome.SKIPPED}
-FAILURES = frozenset({Outcome.FAILED, Outcome.UNFINISHED, Outcome.NOT_RUN})
 
 
-class Result(NamedTuple):
-    """One test, or one subtest."""
+class GoTests(NamedTuple):
+    """The tests of some packages, as `go test` runs them."""
 
-    outcome: Outcome
-    seconds: float = 0.0
-    reason: str = ""
-    """The test's own lines about a failure or a skip."""
+    modules: tuple[str, ...]
+    packages: tuple[str, ...]
+    environment: Callable[[Nodes], Mapping[str, str]]
+    tests: str = "."
+    """A pattern of the names of tests that use a broker."""
+    tags: str = ""
+
+    def versions(self) -> dict[str, str]:
+        modules = run(["go", "-C", str(HERE), "list", "-m", *self.modules]).stdout.decode().splitlines()
+        go = run(["go", "version"]).stdout.decode().split()[2]
+        return {**dict(module.split() for module in modules), "go": go}
+
+    def alone(self, name: str) -> str:
+        return f"^{name.split('.', 1)[1].split('/')[0]}$"
+
+    def run(self, nodes: Nodes, tests: str, process: Process) -> dict[str, Result]:
+        def events_of(*arguments: str) -> list[str]:
+            command = ["go", "-C", str(HERE), "test", "-vet=off", "-count=1", "-json", f"-tags={self.tags}", *arguments]
+            return process.run([*command, *self.packages], self.environment(nodes))
+
+        tests = tests or self.tests
+        named = listed(events_of("-list", tests))
+        return outcomes(events_of("-run", tests, "-timeout", f"{process.timeout_s:.0f}s"), named)
 
 
 class Event(NamedTuple):
@@ -98,28 +107,3 @@ def _reason(output: Iterable[str]) -> str:
     """Returns the last lines that a test logged, shortened. They show why the test failed."""
     lines = [line.strip()[:REASON_LENGTH] for line in output if REASON.match(line) and not CLEANING.search(line)]
     return "\n".join(lines[-REASON_LINES:])
-
-
-def counts(results: Mapping[str, Result]) -> dict[str, int]:
-    """Returns the number of tests with each outcome."""
-    outcomes = [result.outcome for result in results.values()]
-    return {outcome.value: outcomes.count(outcome) for outcome in Outcome}
-
-
-def as_json(results: Mapping[str, Result]) -> dict[str, dict[str, str | float]]:
-    """Returns the results as JSON, without empty fields."""
-    fields = {name: {**result._asdict(), "outcome": result.outcome.value} for name, result in results.items()}
-    return {name: {key: value for key, value in kept.items() if value} for name, kept in fields.items()}
-
-
-def as_text(result: Mapping[str, object]) -> str:
-    """Returns results as a JSON file, with each test on a line of its own."""
-    text = json.dumps(result, indent=1)
-    return (
-        re.sub(r"\{\n\s+(\"outcome\"[^{}]*?)\n\s*\}", lambda match: f"{{{LINE_BREAK.sub(' ', match[1])}}}", text) + "\n"
-    )
-
-
-def top_level(names: Iterable[str]) -> list[str]:
-    """Returns the tests of which these are subtests, in order, each once."""
-    return list(dict.fromkeys(name.split("/")[0] for name in names))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,11 +23,16 @@ CREDENTIAL = f"{MECHANISM}=[name={USER},password={PASSWORD}]"
 
 SETTINGS = {
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "listener.security.protocol.map": (
+        "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT"
+    ),
+    "inter.broker.listener.name": "INTERNAL",
     "sasl.enabled.mechanisms": MECHANISM,
     "listener.name.sasl.scram-sha-256.sasl.jaas.config": (
         "org.apache.kafka.common.security.scram.ScramLoginModule required;"
     ),
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": f"User:ANONYMOUS;User:{USER}",
     "broker.session.timeout.ms": str(SESSION_MS),
     "broker.heartbeat.interval.ms": "500",
     "offsets.topic.num.partitions": "5",
@@ -54,22 +59,43 @@ def replication(brokers: int) -> dict[str, str]:
     }
 
 
+MAKES = {
+    ("1", Make.ODRADEK): (Make.ODRADEK,),
+    ("1", Make.APACHE): (Make.APACHE,),
+    ("3", Make.ODRADEK): (Make.ODRADEK,) * 3,
+    ("3", Make.APACHE): (Make.APACHE,) * 3,
+    ("mixed", Make.ODRADEK): (Make.ODRADEK, Make.APACHE, Make.ODRADEK),
+    ("mixed", Make.APACHE): (Make.ODRADEK, Make.APACHE, Make.ODRADEK),
+}
+"""The software of the brokers. The controller of each cluster has the software of the first broker."""
+
+
 class Nodes:
     """A controller, and brokers 1 … n."""
 
-    def __init__(self, folder: Path, make: Make, brokers: int) -> None:
+    def __init__(
+        self, folder: Path, makes: Sequence[Make], settings: Callable[[int], Mapping[str, str]] = lambda _: {}
+    ) -> None:
         controller = f"127.0.0.1:{free_port()}"
-        common = {**SETTINGS, **replication(brokers), "controller.quorum.bootstrap.servers": controller}
+        common = {**SETTINGS, **replication(len(makes)), "controller.quorum.bootstrap.servers": controller}
         own = {"process.roles": "controller", "node.id": str(CONTROLLER_ID), "listeners": f"CONTROLLER://{controller}"}
         arguments = ("--standalone", "--add-scram", CREDENTIAL)
-        self.controller = EitherNode(folder, make, {**common, **own}, *arguments)
-        self.brokers = [self._broker(folder, make, number, common) for number in range(1, brokers + 1)]
+        self.controller = EitherNode(folder, makes[0], {**common, **own}, *arguments)
+        self.brokers = [
+            self._broker(folder, make, number, {**common, **settings(number)})
+            for number, make in enumerate(makes, start=1)
+        ]
 
     @staticmethod
-    def _broker(folder: Path, make: Make, node_id: int, common: dict[str, str]) -> EitherNode:
-        plain, sasl = (f"127.0.0.1:{free_port()}" for _ in range(2))
-        listeners = f"PLAINTEXT://{plain},SASL://{sasl}"
-        own = {"process.roles": "broker", "node.id": str(node_id), "listeners": listeners}
+    def _broker(folder: Path, make: Make, node_id: int, common: Mapping[str, str]) -> EitherNode:
+        own = {
+            "process.roles": "broker",
+            "node.id": common.get("node.id", str(node_id)),
+            "listeners": ",".join(f"{name}://127.0.0.1:{free_port()}" for name in ("PLAINTEXT", "SASL", "INTERNAL")),
+        }
+        plain, *others = own["listeners"].split(",")
+        # the settings may have the address of a proxy for clients
+        own["advertised.listeners"] = ",".join([common.get("advertised.listeners", plain), *others])
         return EitherNode(folder, make, {**common, **own}, "--no-initial-controllers")
 
     @property
