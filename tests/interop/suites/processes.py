@@ -1,4 +1,4 @@
-"""The process of a suite's tests: its output goes to a file, and it ends at the latest after a time."""
+"""The process of a suite's tests: its output goes to a file, and both the time and the output are limited."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+MAX_OUTPUT_BYTES: Final = 200_000_000
+"""Maximum output of a program. A test of franz-go whose transaction is lost logs a line every three microseconds."""
+POLL_S: Final = 0.5
 
 
 class Process(NamedTuple):
@@ -28,11 +33,21 @@ class Process(NamedTuple):
                 stdout=output, stderr=output, start_new_session=True,
             )  # fmt: skip
             try:
-                program.wait(self.timeout_s)
-            except subprocess.TimeoutExpired:
-                output.write(f"killed after {self.timeout_s:g} s\n")
+                reason = self._wait(program, begins)
+                output.write(f"\nkilled after {reason}\n" if reason else "")
             finally:  # `go` doesn't end the program that it has built
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(program.pid, signal.SIGKILL)
                 program.wait()
         return self.output.read_bytes()[begins:].decode(errors="replace").splitlines()
+
+    def _wait(self, program: subprocess.Popen[bytes], begins: int) -> str:
+        """Returns once a program has ended, or has reached a limit, which it names."""
+        deadline_s = time.monotonic() + self.timeout_s
+        while time.monotonic() < deadline_s:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                program.wait(POLL_S)
+                return ""
+            if self.output.stat().st_size - begins > MAX_OUTPUT_BYTES:
+                return f"{MAX_OUTPUT_BYTES:,} bytes of output"
+        return f"{self.timeout_s:g} s"
