@@ -108,6 +108,11 @@ def declare(actions: Actions) -> None:
         ),
         more=f"A position is {EXPECTED}.",
     )
+    _declare_others(actions)
+    declare_moves(actions)
+
+
+def _declare_others(actions: Actions) -> None:
     actions.add(
         "delete",
         "delete topics with all their records",
@@ -124,7 +129,6 @@ def declare(actions: Actions) -> None:
         examples=("odradek topic analyze orders", "odradek topic analyze orders --from @-1h -n 100000"),
         more=ANALYZE_HELP,
     )
-    declare_moves(actions)
 
 
 def _names(parser: argparse.ArgumentParser) -> None:
