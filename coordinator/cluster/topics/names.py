@@ -20,6 +20,11 @@ def is_internal(name: str) -> bool:
     return name in INTERNAL_TOPICS
 
 
+def is_valid(name: str) -> bool:
+    """True if a topic may have the name."""
+    return _problem(name) is None
+
+
 def validate(name: str) -> None:
     """Raises KafkaError(INVALID_TOPIC_EXCEPTION) if the name is invalid; the message has the reason."""
     problem = _problem(name)
