@@ -23,7 +23,7 @@ async def test_a_session_timeout_out_of_bounds_is_refused(client: Client, sessio
 
 @pytest.mark.parametrize("extra", [1, 100_000])
 async def test_more_protocols_than_a_member_may_have_are_rejected(client: Client, extra: int) -> None:
-    protocols = [JoinGroupRequestProtocol(name=f"p{number}") for number in range(MAX_PROTOCOLS + extra)]
+    protocols = [JoinGroupRequestProtocol(name=f"p{number}", metadata=b"") for number in range(MAX_PROTOCOLS + extra)]
     request = JoinGroupRequest(
         group_id="g", session_timeout_ms=LEAST_MS, member_id="m", protocol_type="consumer", protocols=protocols
     )
