@@ -19,7 +19,7 @@ DECIDED = {f"coordinator.cluster.{row.module}" for row in DECISIONS.values()}
 HANDLED = {*handlers.NAMES, *controller.NAMES}
 
 DESCRIBED_WHOLE = "protocol/"
-LISTED_BY_TESTS = ("protocol/messages/", "protocol/coordinator_records/")
+LISTED_BY_TESTS = ("protocol/messages/",)
 
 
 def imported_modules(path: str) -> Iterator[str]:

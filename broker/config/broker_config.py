@@ -156,11 +156,11 @@ class BrokerConfig(
         return {name: getattr(self, self.OPTIONS[name].attribute) for name in LIMIT_NAMES}
 
     @property
-    def _group_defaults(self) -> dict[str, int]:
+    def _group_defaults(self) -> dict[str, object]:
         return {GroupConfig.OPTIONS[name].attribute: value for name, value in self._group_values.items()}
 
     @property
-    def _group_values(self) -> dict[str, int]:
+    def _group_values(self) -> dict[str, object]:
         return {name: getattr(self, self.OPTIONS[f"group.{name}"].attribute) for name in LIMITED_NAMES}
 
     @property

@@ -92,7 +92,7 @@ IGNORED: Final = {
         """,
     "Java classes are not loaded": """
         alter.config.policy.class.name client.quota.callback.class create.topic.policy.class.name
-        group.share.dlq.manager.class.name
+        group.share.dlq.manager.class.name group.streams.topology.description.plugin.class
         kafka.metrics.polling.interval.secs kafka.metrics.reporters metric.reporters
         metrics.num.samples metrics.recording.level metrics.sample.window.ms
         """,

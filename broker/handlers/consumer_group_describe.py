@@ -18,9 +18,10 @@ from broker.handlers.consumer_group_heartbeat import check_enabled
 from broker.request.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, inside
 from broker.shards.groups import Decide
 from coordinator.group.consumer.describe import describe
-from coordinator.group.modern.describe import D, undescribed
+from coordinator.group.modern.describe import undescribed
 from coordinator.group.state import Client
 from protocol.errors import ErrorCode, KafkaError
+from protocol.messages import share_group_describe, streams_group_describe
 from protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -39,23 +40,27 @@ class GroupDescribeRequest(Protocol):
 
 
 R = TypeVar("R", bound=GroupDescribeRequest)
+D = TypeVar("D", DescribedGroup, share_group_describe.DescribedGroup, streams_group_describe.DescribedGroup)
 
 
 async def consumer_group_describe(call: Call[ConsumerGroupDescribeRequest]) -> ConsumerGroupDescribeResponse:
     check = partial(check_enabled, call.broker)
-    groups = await described_groups(call, DescribedGroup, describe, check, topics_of)
+    groups = await described_groups(call, partial(undescribed, DescribedGroup), describe, check, topics_of)
     return ConsumerGroupDescribeResponse(groups=groups)
 
 
 async def described_groups(
     call: Call[R],
-    group: type[D],
+    undescribed: Callable[[str, KafkaError], D],
     decide: Decide[str, Client, D],
     check: Callable[[], None],
     topics_of: Callable[[D], Iterable[str]],
+    items_of: Callable[[D], int] = lambda group: len(group.members),
+    hidden: str = HIDDEN,
 ) -> list[D]:
-    """Returns the descriptions of the groups in the request. `check` raises the KafkaError of a group if its type is
-    not enabled; `topics_of` returns the topics of its members."""
+    """Returns the descriptions of the groups in the request. `undescribed` returns the answer for a group that can't be
+    described, with the error. `check` raises the KafkaError of a group if its type is not enabled; `topics_of` returns
+    its topics, and `items_of` counts its items."""
 
     async def described(group_id: str) -> D:
         try:
@@ -63,12 +68,12 @@ async def described_groups(
             if not group_id:
                 raise KafkaError(ErrorCode.INVALID_GROUP_ID)
             result = await call.broker.groups.submit(group_id, decide, group_id, client_of(call))
-            call.count(len(result.members))
+            call.count(items_of(result))
             names = set(topics_of(result))
             if not names <= await call.permitted(DESCRIBE_TOPIC, names, quiet=True):
-                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, HIDDEN)
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, hidden)
         except KafkaError as error:
-            return undescribed(group, group_id, error)
+            return undescribed(group_id, error)
         if not result.error_code:
             is_requested = call.request.include_authorized_operations
             result.authorized_operations = group_operations(call, group_id, is_requested)

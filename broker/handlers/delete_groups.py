@@ -28,8 +28,7 @@ async def delete(call: Call[DeleteGroupsRequest], group_id: str) -> DeletableGro
         await delete_group_state(call.broker.share_groups, group_id)
         (result,) = await call.broker.groups.submit(group_id, delete_in_shard, [group_id], client_of(call))
     except KafkaError as error:
-        seen = seen_by_client(error)
-        return DeletableGroupResult(group_id=group_id, error_code=seen.code, error_message=seen.message)
+        return DeletableGroupResult(group_id=group_id, error_code=seen_by_client(error).code)
     return result
 
 

@@ -20,7 +20,7 @@ from broker.request.turns import batches
 from coordinator.cluster.topics import names
 from coordinator.cluster.topics.describe import offline_replicas
 from coordinator.cluster.topics.topic import Topic
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -100,7 +100,7 @@ def by_name(call: Call[MetadataRequest], name: str, errors: Mapping[str, ErrorCo
     topic = call.broker.image.topic(name)
     if topic is not None:
         return describe(call, topic)
-    code = errors[name] if name in errors else unknown_code(name)
+    code = errors[name] if name in errors else names.absence(name)
     missing = unknown(TOLD.get(code, code), name)
     missing.topic_authorized_operations = topic_operations(call, name, call.request.include_topic_authorized_operations)
     return missing
@@ -112,15 +112,6 @@ def ids_unsupported(topics: Iterable[MetadataRequestTopic]) -> MetadataResponse:
     for rejection in rejections:
         rejection.is_internal = False  # the names were ignored
     return MetadataResponse(brokers=[], topics=rejections)
-
-
-def unknown_code(name: str) -> ErrorCode:
-    """Returns INVALID_TOPIC_EXCEPTION for a name that no topic can have, UNKNOWN_TOPIC_OR_PARTITION for others."""
-    try:
-        names.validate(name)
-    except KafkaError as error:
-        return error.code
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def unknown(code: ErrorCode, name: str | None, topic_id: Uuid = NO_UUID) -> MetadataResponseTopic:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from broker.dispatch.api import Api, Entries
 from broker.dispatch.call import Call
 from broker.handlers.consumer_group_describe import DESCRIPTION, described_groups
+from coordinator.group.modern.describe import undescribed
 from coordinator.group.share.describe import describe
 from protocol.messages.share_group_describe import (
     DescribedGroup,
@@ -17,7 +19,8 @@ from protocol.messages.share_group_describe import (
 
 async def share_group_describe(call: Call[ShareGroupDescribeRequest]) -> ShareGroupDescribeResponse:
     check = call.broker.share_groups.check_enabled
-    return ShareGroupDescribeResponse(groups=await described_groups(call, DescribedGroup, describe, check, topics_of))
+    groups = await described_groups(call, partial(undescribed, DescribedGroup), describe, check, topics_of)
+    return ShareGroupDescribeResponse(groups=groups)
 
 
 def topics_of(group: DescribedGroup) -> Iterator[str]:

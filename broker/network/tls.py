@@ -53,11 +53,14 @@ class TlsState(Enum):
     until `close`."""
 
 
+HANDSHAKE, OPEN, DRAINING, CLOSED = TlsState
+"""The states as globals: each read and write compares several, and `TlsState.OPEN` is a call in Python 3.11."""
+
 MAY_FOLLOW: Final[dict[TlsState, frozenset[TlsState]]] = {
-    TlsState.HANDSHAKE: frozenset({TlsState.OPEN, TlsState.DRAINING, TlsState.CLOSED}),
-    TlsState.OPEN: frozenset({TlsState.DRAINING, TlsState.CLOSED}),
-    TlsState.DRAINING: frozenset({TlsState.CLOSED}),
-    TlsState.CLOSED: frozenset({TlsState.CLOSED}),
+    HANDSHAKE: frozenset({OPEN, DRAINING, CLOSED}),
+    OPEN: frozenset({DRAINING, CLOSED}),
+    DRAINING: frozenset({CLOSED}),
+    CLOSED: frozenset({CLOSED}),
 }
 
 
@@ -100,7 +103,7 @@ class TlsTransport:
         self._backlog: deque[Buffer] = deque()
         self.backlog_bytes = 0
         """Bytes that wait to be encrypted."""
-        self._state = TlsState.HANDSHAKE
+        self._state = HANDSHAKE
         self._is_paused = False
         self._is_reading = True
 
@@ -142,13 +145,13 @@ class TlsTransport:
             self._broken(error)
         if self._backlog or self._is_paused:
             return
-        if self._state is TlsState.DRAINING:
+        if self._state is DRAINING:
             self._finish()
         else:
             self._connection.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._enter(TlsState.CLOSED)
+        self._enter(CLOSED)
         self._backlog.clear()
         self.backlog_bytes = 0
         self._connection.connection_lost(exc)
@@ -158,13 +161,13 @@ class TlsTransport:
     def _advance(self) -> None:
         """Decrypts the received bytes as long as the connection reads."""
         try:
-            if self._state is not TlsState.HANDSHAKE or self._shake_hands():
+            if self._state is not HANDSHAKE or self._shake_hands():
                 self._read()
         except ssl.SSLError as error:
             self._broken(error)
         except ProtocolError as error:
             self._connection.fail(error)
-        if self._state is not TlsState.CLOSED:
+        if self._state is not CLOSED:
             self._send()
 
     def _shake_hands(self) -> bool:
@@ -172,13 +175,13 @@ class TlsTransport:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
             return False
-        self._enter(TlsState.OPEN)
+        self._enter(OPEN)
         self._send()
         self._ready(self._connection, self._tls.getpeercert(binary_form=True))
-        return self._state is not TlsState.CLOSED
+        return self._state is not CLOSED
 
     def _read(self) -> None:
-        while self._is_reading and self._state is not TlsState.CLOSED:
+        while self._is_reading and self._state is not CLOSED:
             target = self._connection.get_buffer(-1)
             count, size = 0, len(target)
             is_last = False
@@ -203,15 +206,15 @@ class TlsTransport:
         """Answers close_notify with close_notify, for which asyncio's clients wait half a minute."""
         if count:
             self._connection.buffer_updated(count)
-        if self._state is not TlsState.CLOSED:
+        if self._state is not CLOSED:
             self._finish()
 
     def _broken(self, error: ssl.SSLError) -> None:
         reason = (error.reason or str(error)).lower().replace("_", " ")
-        if self._state is not TlsState.CLOSED:
+        if self._state is not CLOSED:
             self._send()  # the alert
-        if self._state is TlsState.HANDSHAKE:
-            self._enter(TlsState.CLOSED)
+        if self._state is HANDSHAKE:
+            self._enter(CLOSED)
             self._refuse(self._connection, f"the TLS handshake failed: {reason}")
         else:
             self._connection.fail(ProtocolError(f"TLS failed: {reason}", offset=0))
@@ -250,7 +253,7 @@ class TlsTransport:
     def _flush(self) -> None:
         """Encrypts pieces of the backlog as long as the socket accepts them."""
         backlog = self._backlog
-        while backlog and not self._is_paused and self._state in (TlsState.OPEN, TlsState.DRAINING):
+        while backlog and not self._is_paused and (self._state is OPEN or self._state is DRAINING):
             buffer = backlog.popleft()
             if len(buffer) > PIECE_BYTES:
                 view = memoryview(buffer)
@@ -269,16 +272,16 @@ class TlsTransport:
 
     def close(self) -> None:
         """Closes once the written bytes are sent."""
-        if self._state is TlsState.CLOSED:
+        if self._state is CLOSED:
             self._raw.close()  # a failed handshake has left it open
-        elif self._state is not TlsState.DRAINING:
-            self._enter(TlsState.DRAINING)
+        elif self._state is not DRAINING:
+            self._enter(DRAINING)
             if not self._backlog:
                 self._finish()
 
     def abort(self) -> None:
         """Closes at once."""
-        self._enter(TlsState.CLOSED)
+        self._enter(CLOSED)
         self._raw.abort()
 
     def _finish(self) -> None:
@@ -286,7 +289,7 @@ class TlsTransport:
         with contextlib.suppress(ssl.SSLError):
             self._tls.unwrap()
         self._send()
-        self._enter(TlsState.CLOSED)
+        self._enter(CLOSED)
         self._raw.close()
 
     def pause_reading(self) -> None:
@@ -315,7 +318,7 @@ class TlsTransport:
         return self._is_reading
 
     def is_closing(self) -> bool:
-        return self._state in (TlsState.DRAINING, TlsState.CLOSED)
+        return self._state is DRAINING or self._state is CLOSED
 
     def get_extra_info(self, name: str, default: object = None) -> object:
         return self._raw.get_extra_info(name, default)

@@ -1,9 +1,10 @@
-"""Appends a batch that the broker itself writes to a partition, whichever broker leads it."""
+"""Appends a batch that the broker itself writes to a topic of its own, whichever broker leads the partition."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker.replica.topics import OwnTopic
 from broker.replica.waits import committed
 from broker.shards.environment import Environment
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
@@ -23,6 +24,18 @@ PURPOSE: Final = "dead-letters"
 """The purpose of these connections, which are separate because a batch may take long to commit."""
 
 ALL: Final = -1
+
+
+async def partition_of(environment: Environment, topic: OwnTopic, number: int) -> TopicPartition:
+    """Returns the topic's partition for a number, which changes only with the number of partitions; creates the topic
+    if it doesn't exist. Raises KafkaError."""
+    if environment.image.topic(topic.name) is None:
+        await environment.topics.ensure(topic)
+    await environment.topics.made((topic.name,))
+    made = environment.image.topic(topic.name)
+    if made is None or not made.partitions:  # the created topic is not in this broker's metadata yet
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return TopicPartition(topic.name, number % len(made.partitions))
 
 
 async def append_at_leader(environment: Environment, target: TopicPartition, encoded: bytearray, now_ms: int) -> None:

@@ -13,6 +13,7 @@ from broker.logging import get_logger
 from broker.replica.partition import Partition
 from broker.shards.environment import Environment
 from broker.shards.hosting import Coordinator, InternalTopic, ShardParts
+from broker.shards.streams_topics import StreamsTopics
 from coordinator.cluster.changes import Delta, by_change
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.formatting import random_uuid
@@ -79,6 +80,7 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
         self._settings: tuple[BrokerConfig, GroupSettings] | None = None
         self._group_configs: dict[str, tuple[BrokerConfig, Mapping[str, str], GroupConfig]] = {}
         self._patterns: PatternMatcher | None = None
+        self.streams_topics = StreamsTopics(environment.topics, environment.clock, self._spawn)
 
     def start(self) -> None:
         image = self.environment.image

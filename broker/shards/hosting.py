@@ -52,6 +52,12 @@ class InternalTopic(NamedTuple):
         return OwnTopic(self.name, self.partitions(config), self.replication_factor(config), self.configs(config))
 
 
+def min_insync_replicas(config: BrokerConfig, min_isr: int, brokers: int) -> str:
+    """Returns min.insync.replicas of an internal topic. If the replication factor is lowered to the number of brokers,
+    so is min.insync.replicas."""
+    return str(max(1, min(min_isr, brokers)) if config.lowers_replication_factors else min_isr)
+
+
 class ShardParts(NamedTuple, Generic[S, R, E]):
     """A shard of class S with records R, which its serde encodes as E."""
 

@@ -14,7 +14,7 @@ from broker.config import BrokerConfig
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from broker.shards.environment import Environment
-from broker.shards.hosting import Coordinator, InternalTopic, ShardParts
+from broker.shards.hosting import Coordinator, InternalTopic, ShardParts, min_insync_replicas
 from coordinator.cluster.changes import Delta, PartitionCreated, TopicDeleted
 from coordinator.engine.result import Ticket
 from coordinator.share.settings import ShareSettings
@@ -54,15 +54,12 @@ def topic_of(environment: Environment) -> InternalTopic:
 
 
 def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
-    """Returns Kafka's configs of the topic. If the replication factor is lowered to the number of brokers, so is
-    min.insync.replicas."""
-    is_lowered = config.lowers_replication_factors
-    min_isr = config.share_coordinator_state_topic_min_isr
+    """Returns Kafka's configs of the topic."""
     return {
         "cleanup.policy": "delete",
         "compression.type": "producer",
         "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
-        "min.insync.replicas": str(max(1, min(min_isr, brokers)) if is_lowered else min_isr),
+        "min.insync.replicas": min_insync_replicas(config, config.share_coordinator_state_topic_min_isr, brokers),
         "retention.ms": "-1",
     }
 

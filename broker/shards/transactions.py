@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from broker.config import BrokerConfig
 from broker.replica.partition import Partition
 from broker.shards.environment import Environment
-from broker.shards.hosting import Coordinator, InternalTopic, ShardParts
+from broker.shards.hosting import Coordinator, InternalTopic, ShardParts, min_insync_replicas
 from broker.shards.markers import MarkerWriter
 from coordinator.cluster.producer_ids import ProducerIdPool
 from coordinator.engine.result import Ticket
@@ -52,15 +52,12 @@ def topic_of(environment: Environment) -> InternalTopic:
 
 
 def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
-    """Returns Kafka's configs of the topic. If the replication factor is lowered to the number of brokers, so is
-    min.insync.replicas."""
-    is_lowered = config.lowers_replication_factors
-    min_isr = config.transaction_state_log_min_isr
+    """Returns Kafka's configs of the topic."""
     return {
         "unclean.leader.election.enable": "false",
         "compression.type": "uncompressed",
         "cleanup.policy": "compact",
-        "min.insync.replicas": str(max(1, min(min_isr, brokers)) if is_lowered else min_isr),
+        "min.insync.replicas": min_insync_replicas(config, config.transaction_state_log_min_isr, brokers),
         "segment.bytes": str(config.transaction_state_log_segment_bytes),
     }
 

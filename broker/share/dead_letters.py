@@ -21,7 +21,7 @@ from broker.logging import get_logger
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_UNCOMMITTED
 from broker.replica.topics import OwnTopic
-from broker.shards.appending import append_at_leader
+from broker.shards.appending import append_at_leader, partition_of
 from broker.shards.environment import Environment
 from coordinator.group.config import GroupConfig
 from coordinator.share.key import ShareKey
@@ -30,7 +30,6 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records import batch
 from protocol.records.building import build
 from protocol.records.record import Record, read_records
-from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
     from coordinator.share_partition.run import Run
@@ -119,7 +118,9 @@ class DeadLetters:
             await pause(self._environment.clock, BACKOFF.delay_ms(attempt))
 
     async def _attempt(self, key: ShareKey, source: Partition, letters: Sequence[Letter], config: GroupConfig) -> None:
-        target = await self._target(config.errors_deadletterqueue_topic_name, source.name.partition)
+        queue = OwnTopic(config.errors_deadletterqueue_topic_name, configs=QUEUE_CONFIGS)
+        self._check(queue.name)
+        target = await partition_of(self._environment, queue, source.name.partition)
         copies = copied(source, letters) if config.errors_deadletterqueue_copy_record_enable else {}
         now_ms = self._environment.clock.now_ms()
         records = [
@@ -135,23 +136,10 @@ class DeadLetters:
         environment = self._environment
         return environment.config.log_config(environment.image.topic_configs(topic)).max_message_bytes
 
-    async def _target(self, topic: str, index: int) -> TopicPartition:
-        """Returns the queue's partition for a source partition; creates the topic if it doesn't exist and creation is
-        allowed. Raises KafkaError.
-        """
-        exists = self._environment.image.topic(topic) is not None
-        self._check(topic, exists)
-        if not exists:
-            await self._environment.topics.ensure(OwnTopic(topic, configs=QUEUE_CONFIGS))
-        await self._environment.topics.made((topic,))
-        queue = self._environment.image.topic(topic)
-        if queue is None or not queue.partitions:  # its creation has not reached this broker yet
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return TopicPartition(topic, index % len(queue.partitions))
-
-    def _check(self, topic: str, exists: bool) -> None:
+    def _check(self, topic: str) -> None:
         """Raises INVALID_TOPIC_EXCEPTION or INVALID_CONFIG for a topic that may not be a queue."""
         config = self._environment.config
+        exists = self._environment.image.topic(topic) is not None
         if topic.startswith(INTERNAL):
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic}: a dead-letter queue can't be an internal topic"

@@ -57,7 +57,7 @@ class Persister(Protocol):
         ...
 
 
-class Unanswered:
+class UnfinishedOperations:
     """The operations on one share partition that are not over."""
 
     __slots__ = ("delaying", "last", "written")
@@ -83,11 +83,11 @@ class CoordinatorPersister:
 
     def __init__(self, coordinator: ShareCoordinator) -> None:
         self._coordinator = coordinator
-        self._in_flight: dict[ShareKey, Unanswered] = {}
+        self._in_flight: dict[ShareKey, UnfinishedOperations] = {}
 
     def submit(self, operation: StateOperation[A]) -> asyncio.Future[A]:
         key = operation.key
-        in_flight = self._in_flight.get(key) or Unanswered()
+        in_flight = self._in_flight.get(key) or UnfinishedOperations()
         if isinstance(operation, WriteState):
             in_flight.written = operation.written
         answer: asyncio.Future[A] | None = None
@@ -113,7 +113,7 @@ class CoordinatorPersister:
     async def _perform(
         self,
         operation: StateOperation[A],
-        in_flight: Unanswered,
+        in_flight: UnfinishedOperations,
         before: asyncio.Future[None] | None,
         answer: asyncio.Future[A] | None,
         *,
@@ -149,7 +149,7 @@ class CoordinatorPersister:
         if in_flight.last is over:
             del self._in_flight[key]
 
-    async def _tried(self, operation: StateOperation[A], in_flight: Unanswered) -> A:
+    async def _tried(self, operation: StateOperation[A], in_flight: UnfinishedOperations) -> A:
         """Returns the coordinator's answer; retries while the coordinator moves or isn't ready."""
         clock = self._coordinator.environment.clock
         give_up_ms = clock.monotonic_ms() + GIVE_UP_MS

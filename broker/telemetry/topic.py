@@ -7,14 +7,12 @@ labels for the client.
 from __future__ import annotations
 
 from broker.replica.topics import OwnTopic
-from broker.shards.appending import append_at_leader
+from broker.shards.appending import append_at_leader, partition_of
 from broker.shards.environment import Environment
 from broker.telemetry.push import Push
-from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import java_hash
 from protocol.records.building import build
 from protocol.records.record import Record
-from protocol.types import TopicPartition
 
 
 class TelemetryTopic:
@@ -28,20 +26,11 @@ class TelemetryTopic:
         """Writes a push, and returns once it is committed. Raises KafkaError."""
         now_ms = self._environment.clock.now_ms()
         encoded = build([self._record(push, now_ms)])
-        target = await self._target(push.attributes.client_instance_id)
+        number = java_hash(push.attributes.client_instance_id)
+        target = await partition_of(self._environment, OwnTopic(self._name), number)
         await append_at_leader(self._environment, target, encoded, now_ms)
 
     def _record(self, push: Push, now_ms: int) -> Record:
         labels = push.labels(self._environment.config.node_id)
         headers: list[tuple[str, bytes | None]] = [(name, value.encode()) for name, value in labels.items()]
         return Record(0, now_ms, push.attributes.client_instance_id.encode(), push.data, headers)
-
-    async def _target(self, instance_id: str) -> TopicPartition:
-        """Returns the partition of a client, which changes only with the number of partitions. Raises KafkaError."""
-        if self._environment.image.topic(self._name) is None:
-            await self._environment.topics.ensure(OwnTopic(self._name))
-        await self._environment.topics.made((self._name,))
-        topic = self._environment.image.topic(self._name)
-        if topic is None or not topic.partitions:  # the created topic is not in this broker's metadata yet
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return TopicPartition(self._name, java_hash(instance_id) % len(topic.partitions))

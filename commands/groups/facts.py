@@ -46,8 +46,8 @@ def all_places(topics: Iterable[MetadataResponseTopic]) -> set[TopicPartition]:
 
 
 def has_lag(listing: GroupListing) -> bool:
-    """True if a client can read the group's offsets: a consumer group of any type, or a share group."""
-    return listing.type == SHARE or (listing.type != STREAMS and listing.protocol in ("consumer", ""))
+    """True if a client can read the group's offsets: a group of consumers, a streams group or a share group."""
+    return listing.type in (SHARE, STREAMS) or listing.protocol in ("consumer", "")
 
 
 async def group_facts(cluster: ClusterClient, listing: GroupListing, existing: set[TopicPartition]) -> GroupFacts:

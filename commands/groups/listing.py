@@ -14,6 +14,11 @@ from protocol.messages.consumer_group_describe import ConsumerGroupDescribeReque
 from protocol.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+from protocol.messages.streams_group_describe import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+    Topology,
+)
 from protocol.types import TopicPartition
 
 CLASSIC: Final = "classic"
@@ -29,7 +34,7 @@ MODERN: Final[dict[str, tuple[ModernRequest, ModernResponse]]] = {
     CONSUMER: (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
     SHARE: (ShareGroupDescribeRequest, ShareGroupDescribeResponse),
 }
-"""The group types whose coordinator makes the assignment (KIP-848, KIP-932), with the messages that describe them."""
+"""The group types whose coordinator assigns partitions (KIP-848, KIP-932), with the messages that describe them."""
 
 
 class GroupListing(NamedTuple):
@@ -110,6 +115,8 @@ async def describe_group(cluster: ClusterClient, group: str, kind: str | None = 
         description = await _classic(cluster, group)
     elif chosen in MODERN:
         description = await _modern(cluster, group, chosen)
+    elif chosen == STREAMS:
+        description = await _streams(cluster, group)
     else:
         raise CommandError(f"group {group} is a {chosen} group, which this command cannot describe")
     return description._replace(coordinator=await cluster.coordinator(CoordinatorKind.GROUP, group))
@@ -182,6 +189,42 @@ async def _modern(cluster: ClusterClient, group: str, kind: str) -> GroupDescrip
     return GroupDescription(
         group, kind, described.group_state, described.assignor_name, -1, members, described.group_epoch
     )
+
+
+async def _streams(cluster: ClusterClient, group: str) -> GroupDescription:
+    """Returns a streams group, whose members have the partitions that their active tasks read."""
+    query = StreamsGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+    (described,) = (await _described(cluster, group, query, StreamsGroupDescribeResponse)).groups
+    inputs = _inputs(described.topology)
+    metadata = await cluster.metadata({topic for topics in inputs.values() for topic in topics})
+    counts = {topic.name: len(topic.partitions) for topic in metadata.topics}
+    members = [
+        GroupMember(
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host,
+            _places(
+                (topic, [index for index in entry.partitions if index < counts.get(topic, 0)])
+                for entry in member.assignment.active_tasks
+                for topic in inputs.get(entry.subtopology_id, ())
+            ),
+        )
+        for member in described.members
+    ]
+    assignor = described.assignor_name or ""
+    return GroupDescription(group, STREAMS, described.group_state, assignor, -1, members, described.group_epoch)
+
+
+def _inputs(topology: Topology | None) -> dict[str, list[str]]:
+    """Returns the topics that the tasks of each subtopology read."""
+    return {
+        subtopology.subtopology_id: [
+            *subtopology.source_topics,
+            *(topic.name for topic in subtopology.repartition_source_topics),
+        ]
+        for subtopology in (topology.subtopologies if topology is not None else None) or ()
+    }
 
 
 def _places(entries: Iterable[tuple[str, Iterable[int]]]) -> list[TopicPartition]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from commands.client.cluster_client import ClusterClient, CoordinatorKind
-from commands.errors import explain, raise_if
+from commands.errors import CommandError, explain, raise_if
 from commands.groups.offsets import by_topic
 from commands.printing import Row, error_of
 from commands.records.positions import Offsets
@@ -40,6 +40,10 @@ DELIVERY_STATES: Final = {0: "available", 1: "acquired", 2: "acknowledged", 3: "
 """The states of records in a state batch (org.apache.kafka.server.share.fetch.RecordState; ARCHIVING is KIP-1191)."""
 
 
+DESCRIBE_MS: Final = 5000
+"""Time for the offsets of a group: its coordinator asks the share coordinators, and waits for one that is frozen."""
+
+
 async def share_rows(cluster: ClusterClient, group: str) -> list[Row]:
     """Returns a row for each share partition: its start offset, and its lag if the cluster returns it (KIP-1226)."""
     answer = await cluster.coordinated(
@@ -48,6 +52,7 @@ async def share_rows(cluster: ClusterClient, group: str) -> list[Row]:
         DescribeShareGroupOffsetsRequest(groups=[DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)]),
         DescribeShareGroupOffsetsResponse,
         code=lambda answer: answer.groups[0].error_code,
+        timeout_ms=min(cluster.timeout_ms, DESCRIBE_MS),
     )
     described = answer.groups[0]
     raise_if(f"group {group}", described.error_code, described.error_message)
@@ -68,10 +73,14 @@ async def share_rows(cluster: ClusterClient, group: str) -> list[Row]:
 
 
 async def start_offsets(cluster: ClusterClient, group: str) -> Offsets:
-    """Returns the start offset of each share partition that has one."""
+    """Returns the start offset of each share partition that has one. Raises CommandError if one can't be read."""
+    rows = await share_rows(cluster, group)
+    for row in rows:
+        if row.get("error"):
+            raise CommandError(f"group {group}, {row['topic']}-{row['partition']}: {row['error']}")
     return {
         TopicPartition(str(row["topic"]), int(str(row["partition"]))): start
-        for row in await share_rows(cluster, group)
+        for row in rows
         if isinstance(start := row["start"], int)
     }
 

@@ -35,6 +35,8 @@ class ClusterSample(NamedTuple):
     """The partitions whose leader didn't answer, with the errors."""
     unlisted: Mapping[int, str] = MappingProxyType({})
     """The brokers that didn't list the groups that they coordinate, with the errors."""
+    failed: Mapping[str, str] = MappingProxyType({})
+    """The groups that couldn't be read, with the errors."""
 
     @property
     def places(self) -> set[TopicPartition]:
@@ -112,6 +114,7 @@ def _groups(before: ClusterSample | None, now: ClusterSample, elapsed_s: float) 
                 **error_of("; ".join(f"{place}: {error}" for place, error in facts.errors.items() if error)),
             }
         )
+    rows += [{"group": group, "error": error} for group, error in now.failed.items()]
     rows += [{"group": None, "error": error} for error in now.unlisted.values()]
     return sorted(rows, key=lambda row: (-_number(row.get("lag")), str(row["group"] or "")))
 

@@ -10,7 +10,7 @@ from cli.exits import DONE, FAILED
 from cli.flags import WAIT, YES, integer
 from cli.parser import Parser
 from commands.client.cluster_client import outcome
-from commands.errors import CommandError, misuse, raise_if
+from commands.errors import CommandError, raise_if
 from commands.printing import Row
 from commands.session import Session
 from commands.state.moves import POLL_MS, BrokerSet, Moves, balanced, in_progress, start, without
@@ -80,7 +80,7 @@ async def decommission(session: Session) -> int:
     options, broker = session.options, session.options.broker
     brokers = await _brokers(session)
     if broker not in brokers.racks:
-        raise misuse(
+        raise CommandError(
             f"broker {broker}: not in the cluster; its brokers are {', '.join(map(str, sorted(brokers.racks)))}"
         )
     plan = await _plan(session, lambda topics: without(topics, broker, brokers))

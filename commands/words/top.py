@@ -22,6 +22,7 @@ from commands.groups.listing import list_groups
 from commands.records.positions import bounds
 from commands.session import Session
 from commands.state.live import CLIENT_COLUMNS, GROUP_COLUMNS, TOPIC_COLUMNS, ClusterSample, View, screen, view
+from protocol.errors import ErrorCode
 
 ENTER_SCREEN: Final = "\x1b[?1049h\x1b[?25l"
 LEAVE_SCREEN: Final = "\x1b[?25h\x1b[?1049l"
@@ -29,6 +30,9 @@ LEAVE_SCREEN: Final = "\x1b[?25h\x1b[?1049l"
 HOME: Final = "\x1b[H"
 END_OF_LINE: Final = "\x1b[K"
 END_OF_SCREEN: Final = "\x1b[J"
+
+UNSHOWN: Final = (ErrorCode.GROUP_ID_NOT_FOUND.name, ErrorCode.GROUP_AUTHORIZATION_FAILED.name)
+"""Errors of groups that are not shown: deleted since they were listed, or not authorized."""
 
 QUIT: Final = b"qQ\x03\x04"
 """The keys that end the command: q, Ctrl-C, Ctrl-D."""
@@ -86,10 +90,14 @@ async def sample(cluster: ClusterClient, *, internal: bool) -> ClusterSample:
         len(metadata.brokers),
         limits.ends,
         limits.starts,
-        # A group may have been deleted since it was listed, or not be authorized.
         [facts for facts in groups if not isinstance(facts, CommandError)],
         limits.errors,
         listings.errors,
+        {
+            listing.group: facts.message
+            for listing, facts in zip(shown, groups, strict=True)
+            if isinstance(facts, CommandError) and not any(reason in facts.message for reason in UNSHOWN)
+        },
     )
 
 

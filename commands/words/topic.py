@@ -79,6 +79,24 @@ def declare(actions: Actions) -> None:
             "odradek topic describe --pattern 'orders|pay.*'",
         ),
     )
+    _declare_analyze(actions)
+    _declare_changes(actions)
+    declare_moves(actions)
+
+
+def _declare_analyze(actions: Actions) -> None:
+    actions.add(
+        "analyze",
+        "read a topic's records, and show their sizes, rates, keys and codecs",
+        analyze,
+        concurrent=True,
+        options=_analyze_options,
+        examples=("odradek topic analyze orders", "odradek topic analyze orders --from @-1h -n 100000"),
+        more=ANALYZE_HELP,
+    )
+
+
+def _declare_changes(actions: Actions) -> None:
     actions.add(
         "alter",
         "set or unset configs of a topic",
@@ -108,26 +126,12 @@ def declare(actions: Actions) -> None:
         ),
         more=f"A position is {EXPECTED}.",
     )
-    _declare_others(actions)
-    declare_moves(actions)
-
-
-def _declare_others(actions: Actions) -> None:
     actions.add(
         "delete",
         "delete topics with all their records",
         delete,
         options=_delete_options,
         examples=("odradek topic delete payments --yes",),
-    )
-    actions.add(
-        "analyze",
-        "read a topic's records, and show their sizes, rates, keys and codecs",
-        analyze,
-        concurrent=True,
-        options=_analyze_options,
-        examples=("odradek topic analyze orders", "odradek topic analyze orders --from @-1h -n 100000"),
-        more=ANALYZE_HELP,
     )
 
 

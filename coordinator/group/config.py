@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Final
 
-from protocol.config import BOOLEAN, INT, LONG, STRING, Check, Config, ConfigError, option
+from protocol.config import BOOLEAN, INT, LIST, LONG, STRING, Check, Config, ConfigError, option
 from protocol.numbers import INT64, whole_number
 
 DAY_MS: Final = 86_400_000
@@ -68,6 +68,20 @@ def _header_name(name: str, value: object) -> str | None:
 
 
 HEADER_NAME: Final = Check(f"name of a record header, up to {MAX_HEADER_NAME} characters", _header_name)
+
+
+STREAMS_ASSIGNORS: Final = ("sticky",)
+"""The assignors of streams groups, by name."""
+
+
+def _streams_assignor(name: str, value: object) -> str | None:
+    if value in STREAMS_ASSIGNORS:
+        return None
+    registered = ", ".join(STREAMS_ASSIGNORS)
+    return f"{name} '{value}' is not a registered task assignor. Registered assignors are: [{registered}]."
+
+
+STREAMS_ASSIGNOR: Final = Check("", _streams_assignor)
 
 
 class GroupConfig(Config):
@@ -211,12 +225,33 @@ class GroupConfig(Config):
         at_least=1,
         synonyms=("group.share.session.timeout.ms",),
     )
+    streams_acceptable_recovery_lag = option(
+        LONG,
+        10_000,
+        "Largest lag of a copy of a task's state, in offsets, with which a member counts as caught up.",
+        at_least=0,
+        synonyms=("group.streams.acceptable.recovery.lag",),
+        internal=True,
+    )
     streams_assignment_interval_ms = option(
         INT,
         1000,
         "Shortest time between two computed assignments of the streams group.",
         at_least=0,
         synonyms=("group.streams.assignment.interval.ms",),
+    )
+    streams_assignor_name = option(
+        STRING,
+        None,
+        "Assignor of the streams group's tasks; unset for the first of group.streams.assignors.",
+        check=STREAMS_ASSIGNOR,
+    )
+    streams_assignor_offload_enable = option(
+        BOOLEAN,
+        True,
+        "Has no effect: the assignor runs in the coordinator.",
+        synonyms=("group.streams.assignor.offload.enable",),
+        internal=True,
     )
     streams_heartbeat_interval_ms = option(
         INT,
@@ -239,12 +274,35 @@ class GroupConfig(Config):
         at_least=0,
         synonyms=("group.streams.num.standby.replicas",),
     )
+    streams_num_warmup_replicas = option(
+        INT,
+        2,
+        "Has no effect: as in Kafka 4.4, no assignor assigns warm-up tasks.",
+        at_least=0,
+        synonyms=("group.streams.num.warmup.replicas",),
+        internal=True,
+    )
+    streams_rack_aware_assignment_tags = option(
+        LIST,
+        (),
+        "Keys of the client tags that every member of the streams group must have.",
+        importance="low",
+        synonyms=("group.streams.rack.aware.assignment.tags",),
+    )
     streams_session_timeout_ms = option(
         INT,
         45_000,
         "A member of the streams group is removed after this time without a heartbeat.",
         at_least=1,
         synonyms=("group.streams.session.timeout.ms",),
+    )
+    streams_task_offset_interval_ms = option(
+        INT,
+        60_000,
+        "Interval in which members report the offsets of the state that they restore.",
+        at_least=1,
+        synonyms=("group.streams.task.offset.interval.ms",),
+        internal=True,
     )
 
     def outside(self, limits: Mapping[str, int]) -> Iterable[ConfigError]:
@@ -261,18 +319,24 @@ def limit_names(name: str) -> tuple[str, str]:
     return f"group.{kind}.min.{what}", f"group.{kind}.max.{what}"
 
 
-def outside(values: Mapping[str, int], limits: Mapping[str, int], prefix: str = "") -> Iterator[ConfigError]:
+def outside(values: Mapping[str, object], limits: Mapping[str, int], prefix: str = "") -> Iterator[ConfigError]:
     """Yields an error for each of `values`, by group option name, that breaks `limits` or contradicts another; `prefix`
     is put before names in the text."""
-    for name, value in values.items():
+    numbers = {name: value for name, value in values.items() if isinstance(value, int)}
+    for name, value in numbers.items():
         low, high = limit_names(name)
-        if value < limits.get(low, value):
-            yield ConfigError(f"{prefix}{name} must be greater than or equal to {low}", name=name)
-        if value > limits.get(high, value):
-            yield ConfigError(f"{prefix}{name} must be less than or equal to {high}", name=name)
+        least, most = limits.get(low, value), limits.get(high, value)
+        if least <= value <= most:
+            continue
+        problem = f"be greater than or equal to {low}" if value < least else f"be less than or equal to {high}"
+        if not prefix and low in limits:
+            problem = f"be in the range {least} to {most} inclusive."
+        elif not prefix:
+            problem = f"be less than or equal to {most}"
+        yield ConfigError(f"{prefix}{name} must {problem}", name=name)
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
-        if values[session] <= values[heartbeat]:
+        if numbers[session] <= numbers[heartbeat]:
             yield ConfigError(f"{prefix}{session} must be greater than {prefix}{heartbeat}", name=session)
 
 

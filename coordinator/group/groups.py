@@ -113,17 +113,19 @@ def _member(member: ClassicMember, strategy: str, stable: bool) -> DescribedGrou
 def delete_groups(
     state: GroupState, group_ids: Sequence[str], client: Client, ticket: Ticket[list[DeletableGroupResult]], now_ms: int
 ) -> GroupResult:
-    """Deletes groups without members, and their offsets, with an answer for each."""
+    """Deletes groups without members, and their offsets, with an answer for each. As in Kafka, only
+    GROUP_DELETION_FAILED would have a message.
+    """
     records: list[AnyRecord] = []
     results = []
     for group_id in group_ids:
-        code, message = ErrorCode.NONE, None
+        code = ErrorCode.NONE
         try:
             group = state.group(group_id)
             group.check_delete()
             records += all_offsets_gone(state, group_id)
             records += group.tombstones()
         except KafkaError as error:
-            code, message = error.code, error.message
-        results.append(DeletableGroupResult(group_id=group_id, error_code=code, error_message=message))
+            code = error.code
+        results.append(DeletableGroupResult(group_id=group_id, error_code=code))
     return answered(ticket, results, records)

@@ -27,6 +27,7 @@ class GroupSettings(NamedTuple):
     group_consumer_regex_refresh_interval_ms: int = 600_000
     group_share_initialize_retry_interval_ms: int = 30_000
     group_share_max_size: int = 200
+    group_streams_max_size: int = 0x7FFFFFFF
 
     @property
     def offsets_retention_ms(self) -> int:

@@ -23,6 +23,8 @@ from coordinator.group.share import initialization as share_initialization
 from coordinator.group.share import replay as share_replay
 from coordinator.group.share import sessions as share_sessions
 from coordinator.group.state import Apply, GroupEnvironment, GroupState
+from coordinator.group.streams import fencing as streams_fencing
+from coordinator.group.streams import replay as streams_replay
 from protocol.types import Uuid
 
 Activate = Callable[[GroupState, int], None]
@@ -36,6 +38,7 @@ APPLY: Mapping[type, Apply] = {
     **classic_replay.APPLY,
     **consumer_replay.APPLY,
     **share_replay.APPLY,
+    **streams_replay.APPLY,
 }
 """The replay functions, by the class of a record's key."""
 
@@ -44,6 +47,7 @@ ACTIVATE: tuple[Activate, ...] = (
     classic_replay.activate,
     consumer_fencing.activate,
     share_sessions.activate,
+    streams_fencing.activate,
 )
 
 TOPICS_DELETED: tuple[TopicsDeleted, ...] = (offset_delete.topics_deleted, share_initialization.topics_deleted)

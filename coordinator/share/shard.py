@@ -58,6 +58,13 @@ class Summary(NamedTuple):
     delivery_complete_count: int = NO_COUNT
 
 
+def _check_not_negative(partition: int, leader_epoch: int = 0, state_epoch: int = 0) -> None:
+    """Raises KafkaError(INVALID_REQUEST)."""
+    for name, number in (("partition id", partition), ("leader epoch", leader_epoch), ("state epoch", state_epoch)):
+        if number < 0:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"The {name} cannot be a negative number.")
+
+
 class ShareShard:
     """`coordinator.engine.machine.Machine` of share partitions."""
 
@@ -79,7 +86,8 @@ class ShareShard:
     def initialize(
         self, key: ShareKey, state_epoch: int, start_offset: int, ticket: Ticket[None], now_ms: int
     ) -> ShareResult:
-        """Initializes a state, in place of any earlier one. Raises FENCED_STATE_EPOCH."""
+        """Initializes a state, in place of any earlier one. Raises INVALID_REQUEST, FENCED_STATE_EPOCH."""
+        _check_not_negative(partition=key.partition, state_epoch=state_epoch)
         self._check_state_epoch(key, state_epoch)
         self._check_exists(key)
         present = self.states.get(key)
@@ -97,6 +105,7 @@ class ShareShard:
     def write(self, key: ShareKey, written: StateWrite, ticket: Ticket[None], now_ms: int) -> ShareResult:
         """Writes a leader's change. Raises INVALID_REQUEST for an uninitialized share partition, FENCED_LEADER_EPOCH,
         FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION."""
+        _check_not_negative(key.partition, written.leader_epoch, written.state_epoch)
         state = self._initialized(key, "Write")
         self._check_leader_epoch(key, written.leader_epoch)
         self._check_state_epoch(key, written.state_epoch)
@@ -109,10 +118,11 @@ class ShareShard:
     def read(self, key: ShareKey, leader_epoch: int, ticket: Ticket[ShareState], now_ms: int) -> ShareResult:
         """Answers a leader with the state, and fences the writes of earlier leaders. Raises INVALID_REQUEST,
         FENCED_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION."""
+        _check_not_negative(key.partition, leader_epoch)
         state = self._initialized(key, "Read")
         self._check_leader_epoch(key, leader_epoch)
         self._check_exists(key)
-        if leader_epoch == ANY_EPOCH or self.leader_epochs.get(key) == leader_epoch:
+        if self.leader_epochs.get(key) == leader_epoch:
             return answered(ticket, state)
         same = StateWrite(state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ())
         record = self._record(key, state, same, leader_epoch, now_ms)
@@ -139,18 +149,21 @@ class ShareShard:
     def _record(
         self, key: ShareKey, state: ShareState, written: StateWrite, leader_epoch: int, now_ms: int
     ) -> ShareRecord:
-        """Returns an update, or a snapshot after enough updates."""
+        """Returns an update, or a snapshot after enough updates. The start offset doesn't move back."""
+        start_offset, count = max(written.start_offset, state.start_offset), written.delivery_complete_count
+        if written.start_offset == state.start_offset:
+            count = max(count, state.delivery_complete_count)
+        elif written.start_offset < state.start_offset:
+            count = state.delivery_complete_count
         if self.update_counts.get(key, 0) < self.settings().snapshot_update_records_per_snapshot:
-            batches = combine((), written.batches, written.start_offset)
-            count = written.delivery_complete_count
-            return ShareRecord(key, Update(state.snapshot_epoch, leader_epoch, written.start_offset, count, batches))
-        start_offset = state.start_offset if written.start_offset == NO_START_OFFSET else written.start_offset
+            batches = combine((), written.batches, start_offset)
+            return ShareRecord(key, Update(state.snapshot_epoch, leader_epoch, start_offset, count, batches))
         snapshot = ShareState(
             snapshot_epoch=state.snapshot_epoch + 1,
             state_epoch=state.state_epoch,
             leader_epoch=leader_epoch,
             start_offset=start_offset,
-            delivery_complete_count=written.delivery_complete_count,
+            delivery_complete_count=count,
             created_ms=now_ms,
             written_ms=now_ms,
             batches=combine(state.batches, written.batches, start_offset),
@@ -160,8 +173,6 @@ class ShareShard:
     # Checks.
 
     def _initialized(self, key: ShareKey, what: str) -> ShareState:
-        if key.partition < 0:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
         state = self.states.get(key)
         if state is None:
             message = f"{what} operation on uninitialized share partition not allowed."
@@ -169,16 +180,15 @@ class ShareShard:
         return state
 
     def _check_leader_epoch(self, key: ShareKey, epoch: int) -> None:
-        if epoch != ANY_EPOCH and self.leader_epochs.get(key, epoch) > epoch:
+        if self.leader_epochs.get(key, epoch) > epoch:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
 
     def _check_state_epoch(self, key: ShareKey, epoch: int) -> None:
-        if epoch != ANY_EPOCH and self.state_epochs.get(key, epoch) > epoch:
+        if self.state_epochs.get(key, epoch) > epoch:
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
 
     def _check_exists(self, key: ShareKey) -> None:
-        if key.partition < 0:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
+        _check_not_negative(key.partition)
         topic = self.topics.topic_by_id(key.topic_id)
         if topic is None or key.partition not in topic.partitions:
             raise Rejection(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

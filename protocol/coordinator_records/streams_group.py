@@ -20,9 +20,9 @@ class StreamsGroupMetadataValue:
     epoch: int32 = wire()
     metadata_hash: int64 = wire()
     validated_topology_epoch: int32 = wire(tag=0, default=-1)
-    last_assignment_configs: list[LastAssignmentConfig] | None = wire(
-        nullable="0+", tag=1
-    )  # empty if left out, not null
+    last_assignment_configs: list[LastAssignmentConfig] | None = wire(nullable="0+", tag=1, default=None)
+    stored_description_topology_epoch: int32 = wire(tag=2, default=-1)  # KIP-1331
+    failed_description_topology_epoch: int32 = wire(tag=3, default=-1)
 
 
 @struct

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from protocol.api_key import ApiKey
 from protocol.schema import message, struct, wire
-from protocol.types import int16, int32, int64, uint16
+from protocol.types import int8, int16, int32, int64, uint16
 
 
-@message(ApiKey.STREAMS_GROUP_DESCRIBE, versions="0", flexible="0+")
+@message(ApiKey.STREAMS_GROUP_DESCRIBE, versions="0-1", flexible="0+")
 class StreamsGroupDescribeRequest:
     """Requests the state, topology and members of streams groups (KIP-1071)."""
 
     group_ids: list[str] = wire()
     include_authorized_operations: bool = wire()
+    include_topology_description: bool = wire(versions="1+", default=False)  # KIP-1331
 
 
-@message(ApiKey.STREAMS_GROUP_DESCRIBE, versions="0", flexible="0+")
+@message(ApiKey.STREAMS_GROUP_DESCRIBE, versions="0-1", flexible="0+")
 class StreamsGroupDescribeResponse:
     """Epochs, topology, and members with their current and target tasks."""
 
@@ -34,6 +35,9 @@ class DescribedGroup:
     topology: Topology | None = wire(nullable="0+", default=None)
     members: list[Member] = wire()
     authorized_operations: int32 = wire(default=-0x80000000)
+    topology_description: TopologyDescription | None = wire(versions="1+", nullable="1+", default=None)  # KIP-1331
+    topology_description_status: int8 = wire(versions="1+", default=0)
+    assignor_name: str | None = wire(versions="1+", nullable="1+", default=None)  # KIP-1357
 
 
 @struct
@@ -114,3 +118,35 @@ class Assignment:
 class TaskIds:
     subtopology_id: str = wire()
     partitions: list[int32] = wire()
+
+
+@struct
+class TopologyDescription:
+    """The topology's nodes and stores, which only a broker with Kafka's description plugin has."""
+
+    subtopologies: list[TopologyDescriptionSubtopology] = wire()
+    global_stores: list[TopologyDescriptionGlobalStore] = wire()
+
+
+@struct
+class TopologyDescriptionSubtopology:
+    subtopology_id: str = wire()
+    nodes: list[TopologyDescriptionNode] = wire()
+
+
+@struct
+class TopologyDescriptionNode:
+    """A node. Type: 1 source, 2 processor, 3 sink. A null sink topic is selected for each record."""
+
+    name: str = wire()
+    node_type: int8 = wire()
+    source_topics: list[str] = wire()
+    sink_topic: str | None = wire(nullable="1+", default=None)
+    stores: list[str] = wire()
+    successors: list[str] = wire()
+
+
+@struct
+class TopologyDescriptionGlobalStore:
+    source: TopologyDescriptionNode = wire()
+    processor: TopologyDescriptionNode = wire()

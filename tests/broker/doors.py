@@ -37,7 +37,7 @@ OPTIONS: Final = {
     "advertised.listeners": "PLAINTEXT://broker.example.org:9092",
     **{
         f"group.{protocol}.{limit}session.timeout.ms": "600000"
-        for protocol in ("consumer", "share")
+        for protocol in ("consumer", "share", "streams")
         for limit in ("", "max.")
     },
 }

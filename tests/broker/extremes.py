@@ -109,12 +109,14 @@ IN_A_TRANSACTION: Mapping[str, object] = {
     "v3_and_below_producer_epoch": 0,
 }
 SHARING: Mapping[str, object] = {"group_id": "sharing"}
+STREAMING: Mapping[str, object] = {"group_id": "streaming"}
 SPECIAL: Mapping[str, Mapping[str, object]] = {
     "CreateTopicsRequest": {"name": "absent", "validate_only": True},
     "CreatableTopic": {"name": "absent"},
     "JoinGroupRequest": {"group_id": "classic", "member_id": ""},
     "ConsumerGroupHeartbeatRequest": {"member_epoch": 1},
     "ShareGroupHeartbeatRequest": {**SHARING, "member_epoch": 1},
+    "StreamsGroupHeartbeatRequest": {**STREAMING, "member_epoch": 1},
     "ShareFetchRequest": SHARING,
     "ShareAcknowledgeRequest": {**SHARING, "share_session_epoch": 1},
     "InitializeShareGroupStateRequest": SHARING,

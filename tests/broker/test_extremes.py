@@ -21,6 +21,11 @@ from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoord
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+    Topology,
+)
 from protocol.types import uuid_to_text
 from tests.broker.asking import FETCH_VERSION, batch, fetch, fetch_request, produce
 from tests.broker.extremes import TOPIC, Extreme, extremes, without_answer
@@ -87,6 +92,7 @@ async def furnish(broker: InProcess) -> None:
         await client.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=[key]), 6, FindCoordinatorResponse)
     await until_it_works(client, JOINING, 1, ConsumerGroupHeartbeatResponse)
     await until_it_works(client, SHARING, 1, ShareGroupHeartbeatResponse)
+    await until_it_works(client, STREAMING, 1, StreamsGroupHeartbeatResponse)
     await until_it_works(client, PRODUCING, 4, InitProducerIdResponse)
 
 
@@ -106,6 +112,17 @@ JOINING = ConsumerGroupHeartbeatRequest(
 )
 SHARING = ShareGroupHeartbeatRequest(
     group_id="sharing", member_id="member", member_epoch=0, subscribed_topic_names=[BYSTANDERS]
+)
+STREAMING = StreamsGroupHeartbeatRequest(
+    group_id="streaming",
+    member_id="member",
+    member_epoch=0,
+    endpoint_information_epoch=0,
+    rebalance_timeout_ms=10_000,
+    topology=Topology(epoch=0, subtopologies=[]),
+    active_tasks=[],
+    standby_tasks=[],
+    warmup_tasks=[],
 )
 PRODUCING = InitProducerIdRequest(transactional_id="transactional", transaction_timeout_ms=10_000)
 

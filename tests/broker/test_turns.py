@@ -52,6 +52,7 @@ from protocol.messages.produce import (
 )
 from protocol.messages.share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
 from protocol.messages.share_group_describe import ShareGroupDescribeRequest
+from protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from protocol.schema import identity
 from tests.broker.asking import PRODUCE_VERSION, batch
@@ -91,6 +92,7 @@ def many() -> Iterator[tuple[str, object]]:
     yield "describe_groups", DescribeGroupsRequest(groups=GROUPS)
     yield "consumer_group_describe", ConsumerGroupDescribeRequest(group_ids=GROUPS, include_authorized_operations=False)
     yield "share_group_describe", ShareGroupDescribeRequest(group_ids=GROUPS, include_authorized_operations=False)
+    yield "streams_group_describe", StreamsGroupDescribeRequest(group_ids=GROUPS, include_authorized_operations=False)
     yield "describe_transactions", DescribeTransactionsRequest(transactional_ids=GROUPS)
     yield (
         "describe_producers",

@@ -80,3 +80,19 @@ def test_room_that_one_table_does_not_need_is_the_others() -> None:
     assert rows_for([100, 100, 100], 30) == [10, 10, 10]
     assert rows_for([1, 1, 1], 30) == [1, 1, 1]
     assert rows_for([9, 9, 9], 0) == [2, 2, 2]
+
+
+def test_what_a_broker_did_not_answer_is_unknown_and_named() -> None:
+    unknown = GroupFacts(FIRST.groups[0].group, {A0: 5}, {A0: 5}, {A1: "no answer"})
+    now = SECOND._replace(
+        ends={A0: 20, B0: 40}, groups=[unknown], unread={A1: "no answer"}, unlisted={3: "refused"}, failed={"f": "away"}
+    )
+    shown = view(FIRST, now)
+    topics = {row["topic"]: row for row in shown.topics}
+    assert (topics["a"]["partitions"], topics["a"]["records"], topics["a"]["records_per_s"]) == (2, None, None)
+    assert topics["a"]["error"] == "a-1: no answer"
+    assert "error" not in topics["b"]
+    groups = {row["group"]: row for row in shown.groups}
+    assert (groups["g"]["lag"], groups["g"]["lag_per_s"], groups["g"]["error"]) == (None, None, "a-1: no answer")
+    assert (groups["f"]["error"], groups[None]["error"]) == ("away", "refused")
+    assert any("no answer" in line for line in screen(shown, 200, 40))

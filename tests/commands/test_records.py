@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 
 import pytest
 
@@ -13,9 +14,11 @@ from commands.records.input import InputRecord, InputValues, LineLayout, chunks,
 from commands.records.output import PrintedRecord, as_row, compile_format
 from commands.records.partitioning import murmur2
 from commands.records.producer import BATCH_BYTES, batches, batches_of_values
+from commands.words.produce import ProduceProgress
 from protocol.records.batch import TimestampType
 from protocol.records.record import Record
 from protocol.types import TopicPartition
+from tests.clock import ManualClock
 
 PLACE = TopicPartition("orders", 3)
 
@@ -151,3 +154,27 @@ def test_neighbouring_partitions_go_to_members_in_their_order() -> None:
         "a": {"t": [2, 3]},
         "b": {"t": [4], "u": [0]},
     }
+
+
+def test_progress_is_shown_on_a_terminal_now_and_then_and_removed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = ManualClock()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
+    progress = ProduceProgress(clock)
+    progress.show(1)
+    clock.advance(1000)
+    progress.show(2000)
+    progress.show(2001)
+    progress.clear()
+    assert capsys.readouterr().err == f"\r2000 records written, 2000/s\r{' ' * 28}\r"
+
+
+def test_progress_is_not_shown_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = ManualClock()
+    progress = ProduceProgress(clock)
+    clock.advance(1000)
+    progress.show(2000)
+    progress.clear()
+    assert capsys.readouterr().err == ""

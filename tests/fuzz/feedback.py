@@ -65,6 +65,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "JoinGroupRequest": of_join,
     "ConsumerGroupHeartbeatRequest": of_heartbeat,
     "ShareGroupHeartbeatRequest": of_heartbeat,
+    "StreamsGroupHeartbeatRequest": of_heartbeat,
     "InitProducerIdRequest": of_init,
     "EndTxnRequest": of_end,
 }

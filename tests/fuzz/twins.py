@@ -63,12 +63,13 @@ CHANGES_METADATA: Final = frozenset({
     "CreateTopicsRequest", "DeleteTopicsRequest", "CreatePartitionsRequest", "AlterConfigsRequest", "MetadataRequest",
     "IncrementalAlterConfigsRequest", "UpdateFeaturesRequest", "AlterPartitionReassignmentsRequest",
     "InitializeShareGroupStateRequest", "AlterShareGroupOffsetsRequest", "DeleteShareGroupOffsetsRequest",
+    "StreamsGroupHeartbeatRequest",
     "AlterUserScramCredentialsRequest", "AlterClientQuotasRequest",
 })  # fmt: skip
 READS: Final = frozenset({
     "ListOffsetsRequest", "DescribeGroupsRequest", "ListGroupsRequest", "OffsetFetchRequest", "FindCoordinatorRequest",
     "ApiVersionsRequest", "DescribeAclsRequest", "DescribeConfigsRequest", "DescribeLogDirsRequest",
-    "ConsumerGroupDescribeRequest",
+    "ConsumerGroupDescribeRequest", "StreamsGroupDescribeRequest",
     "OffsetForLeaderEpochRequest", "DescribeClusterRequest", "DescribeProducersRequest", "DescribeTransactionsRequest",
     "ListTransactionsRequest", "ListPartitionReassignmentsRequest", "DescribeQuorumRequest",
     "ListConfigResourcesRequest",

@@ -20,6 +20,7 @@ from protocol.messages.read_share_group_state_summary import PartitionData as St
 from protocol.messages.read_share_group_state_summary import ReadShareGroupStateSummaryRequest, ReadStateSummaryData
 from protocol.messages.share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, Subtopology, Topology
 from protocol.records import building
 from protocol.records.batch import AT_ATTRIBUTES, AT_PRODUCER_ID
 from protocol.records.compression import Compression
@@ -67,6 +68,7 @@ class FuzzWorld:
             self.classic_group("classic"),
             self.consumer_group("consumer"),
             self.share_group("share", ids),
+            self.streams_group("streams"),
             self.offsets_alone("offsets"),
             Group(f"{self.prefix}-absent"),
         ]
@@ -194,6 +196,27 @@ class FuzzWorld:
         )  # fmt: skip
         self.ask(fetch, 1, lambda answer: 0)
         self.initialized(name, member, ids[topic])
+        return Group(name, [member])
+
+    def streams_group(self, kind: str) -> Group:
+        name = self.coordinated(kind)
+        member = Member(f"{name}-member", 0)
+        subtopology = Subtopology(
+            subtopology_id="0", source_topics=[f"{self.prefix}-plain"], source_topic_regex=[],
+            state_changelog_topics=[], repartition_sink_topics=[], repartition_source_topics=[], copartition_groups=[],
+        )  # fmt: skip
+        member.epoch = self.beat(StreamsGroupHeartbeatRequest(
+            group_id=name,
+            member_id=member.member_id,
+            member_epoch=0,
+            endpoint_information_epoch=0,
+            rebalance_timeout_ms=60_000,
+            topology=Topology(epoch=0, subtopologies=[subtopology]),
+            active_tasks=[],
+            standby_tasks=[],
+            warmup_tasks=[],
+            process_id="process",
+        ), 0)  # fmt: skip
         return Group(name, [member])
 
     def initialized(self, group: str, member: Member, topic_id: bytes) -> None:

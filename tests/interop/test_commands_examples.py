@@ -31,6 +31,8 @@ BEFORE = {
 
 REFUSED = {
     "odradek txn abort orders:0 --start-offset 42 --yes",
+    "odradek cluster decommission 4",
+    "odradek cluster decommission 4 --yes --wait 2h",
     "odradek token create",
     "odradek token create --lifetime 1d --renewer User:spark",
     "odradek token list",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from odradek.testing import Cluster
 from odradek.testing.fixtures import cluster_fixture
 from odradek.testing.served import ServedBroker
+from tests.interop.brokers import Odradek
 from tests.interop.commanding import Outcome, call
 
 pytestmark = [pytest.mark.odradek_only, pytest.mark.commands]
@@ -75,7 +77,21 @@ def groups(three: Cluster) -> Lost:
             break
         read(three, f"group-{number}", "orders")
         coordinators.setdefault(three.coordinator_of(f"group-{number}") is three.broker(LOST), f"group-{number}")
-    return Lost(three, coordinators[False], coordinators[True], "")
+    return Lost(three, coordinators[False], coordinators[True], share(three, "orders"))
+
+
+def share(cluster: Cluster, topic: str) -> str:
+    """Returns a share group that has read some records of each partition, and whose coordinator is not lost."""
+    for number in range(30):
+        group = f"shared-{number}"
+        for words in (
+            ("config", "set", "group", group, "share.auto.offset.reset=earliest"),
+            ("share", "consume", group, topic, "-n", "15", "--timeout", "10s"),
+        ):
+            subprocess.run([Odradek.program, *words, "-b", cluster.bootstrap], check=True, stdout=subprocess.DEVNULL)
+        if cluster.coordinator_of(group) is not cluster.broker(LOST):
+            return group
+    raise AssertionError("the lost broker coordinates all groups")
 
 
 @pytest.fixture(scope="module", params=["frozen", "dead"])
@@ -157,6 +173,22 @@ def test_groups_of_the_lost_coordinator_are_rows_with_its_error(outage: Lost, co
     listed = command("group", "list", status=1).rows
     assert outage.served in [row["group"] for row in listed]
     assert [row["coordinator"] for row in listed if row["group"] is None] == [LOST]
+
+
+def test_the_lag_of_a_share_group_is_unknown_if_that_of_a_partition_is(outage: Lost, command: Command) -> None:
+    (described,) = command("share", "describe", outage.shared, status=1).rows
+    if "error" in described:  # its coordinator waits for a frozen broker
+        assert "no answer to DescribeShareGroupOffsets" in str(described["error"])
+    else:
+        rows = described["partitions"]
+        assert isinstance(rows, list)
+        assert len(rows) == 3
+        assert None in [row["lag"] for row in rows]
+        assert described["lag"] is None
+    (sample,) = command("top", "-n", "1", status=1).rows
+    groups = sample["groups"]
+    assert isinstance(groups, list)
+    assert [row.get("lag") for row in groups if row["group"] == outage.shared] == [None]
 
 
 def test_the_cluster_is_described_with_the_error_of_the_lost_broker(command: Command) -> None:

@@ -61,6 +61,7 @@ def test_the_wheel_has_one_import_name_and_serves(tmp_path: Path, monkeypatch: p
         [*command, "run", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data")], tmp_path, {}
     )
     assert is_healthy(bootstrap)
+    assert ("pure Python" in server.log.read_text()) is pure
     assert server.stop() == 0
     server.forget()
     assert not is_healthy(bootstrap)
@@ -99,6 +100,7 @@ def test_the_health_check_follows_the_listeners(
     ]
     own = {"PYTHONPATH": str(ROOT), "KAFKA_LOG_DIRS": str(tmp_path / "data"), **settings}
     server, _ = serve(command, tmp_path, own)
+    assert re.search(r'"core": "pure Python .*"starting"', server.log.read_text())
     process = f"/proc/{server.pid}"
     assert is_healthy(process)
     server.signal(signal.SIGSTOP)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -23,12 +23,11 @@ from protocol.messages.incremental_alter_configs import (
 )
 from protocol.types import TopicPartition
 from tests.simulation.cluster.clients import produce
-from tests.simulation.cluster.courses import TOPIC, by_chance
+from tests.simulation.cluster.courses import TOPIC
 from tests.simulation.cluster.history import Breach, History
-from tests.simulation.cluster.lines import listened_to
-from tests.simulation.cluster.processes import ClusterLoop, simulate
+from tests.simulation.cluster.processes import ClusterLoop
 from tests.simulation.cluster.sharing import MAX_DELIVERIES, ShareHistory, ShareMember
-from tests.simulation.cluster.world import PARTITIONS, ClusterWorld
+from tests.simulation.cluster.world import PARTITIONS, ClusterWorld, run_cluster
 
 SEEDS = range(4)
 GROUP = "sharing"
@@ -53,8 +52,8 @@ OPTIONS = {
 class ShareWorld(ClusterWorld):
     """Producers with acks=all, and a group whose members accept, release, reject and forget records."""
 
-    def __init__(self, loop: ClusterLoop) -> None:
-        super().__init__(loop, OPTIONS)
+    def __init__(self, loop: ClusterLoop, options: Mapping[str, str]) -> None:
+        super().__init__(loop, options)
         self.shared = ShareHistory()
         self.members: list[ShareMember] = []
 
@@ -96,13 +95,7 @@ class ShareWorld(ClusterWorld):
 
 
 def run_shares(seed: int) -> History:
-    async def main(loop: ClusterLoop) -> History:
-        world = ShareWorld(loop)
-        with listened_to(world), world.watched():
-            await world.run(by_chance)
-        return world.history
-
-    return simulate(seed, main)
+    return run_cluster(seed, options=OPTIONS, kind=ShareWorld)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

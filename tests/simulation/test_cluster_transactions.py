@@ -76,13 +76,7 @@ class TransactionWorld(ClusterWorld):
 
     async def live(self) -> None:
         """Runs all clients and failures to their end."""
-        self.controller.start()
-        for node in self.brokers.values():
-            node.start()
-        while not all(node.server for node in self.brokers.values()):  # noqa: ASYNC110 (they tell nobody)
-            await asyncio.sleep(0.05)
-        await self._create()
-        self._begin_clients()
+        await self._begin()
         for _ in range(ROUNDS):
             await asyncio.sleep(self.dice.expovariate(1 / ROUND_S))
             await self.strike()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from protocol.metadata_records.nodes import (
     BrokerEndpoint,
@@ -14,6 +14,9 @@ from protocol.metadata_records.nodes import (
     RegisterControllerRecord,
 )
 from protocol.types import Uuid
+
+E = TypeVar("E", BrokerEndpoint, ControllerEndpoint)
+F = TypeVar("F", BrokerFeature, ControllerFeature)
 
 ASSUMED_ONLINE = frozenset({bytes(16), bytes(15) + b"\x01"})
 """DirectoryId.MIGRATING and UNASSIGNED: the replica's broker has yet to report its directory."""
@@ -39,6 +42,20 @@ class FeatureRange(NamedTuple):
 
     def __str__(self) -> str:
         return str(self.min_level) if self.min_level == self.max_level else f"{self.min_level}-{self.max_level}"
+
+
+def _endpoints(kind: type[E], endpoints: tuple[Endpoint, ...]) -> list[E]:
+    return [
+        kind(name=endpoint.name, host=endpoint.host, port=endpoint.port, security_protocol=endpoint.security_protocol)
+        for endpoint in endpoints
+    ]
+
+
+def _features(kind: type[F], features: dict[str, FeatureRange]) -> list[F]:
+    return [
+        kind(name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level)
+        for name, levels in features.items()
+    ]
 
 
 class BrokerRegistration(NamedTuple):
@@ -75,19 +92,8 @@ class BrokerRegistration(NamedTuple):
             broker_id=self.broker_id,
             incarnation_id=self.incarnation_id,
             broker_epoch=self.epoch,
-            end_points=[
-                BrokerEndpoint(
-                    name=endpoint.name,
-                    host=endpoint.host,
-                    port=endpoint.port,
-                    security_protocol=endpoint.security_protocol,
-                )
-                for endpoint in self.endpoints
-            ],
-            features=[
-                BrokerFeature(name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level)
-                for name, levels in self.features.items()
-            ],
+            end_points=_endpoints(BrokerEndpoint, self.endpoints),
+            features=_features(BrokerFeature, self.features),
             rack=self.rack,
             fenced=self.fenced,
             in_controlled_shutdown=self.in_controlled_shutdown,
@@ -110,21 +116,8 @@ class ControllerRegistration(NamedTuple):
             controller_id=self.controller_id,
             incarnation_id=self.incarnation_id,
             zk_migration_ready=False,
-            end_points=[
-                ControllerEndpoint(
-                    name=endpoint.name,
-                    host=endpoint.host,
-                    port=endpoint.port,
-                    security_protocol=endpoint.security_protocol,
-                )
-                for endpoint in self.endpoints
-            ],
-            features=[
-                ControllerFeature(
-                    name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level
-                )
-                for name, levels in self.features.items()
-            ],
+            end_points=_endpoints(ControllerEndpoint, self.endpoints),
+            features=_features(ControllerFeature, self.features),
         )
 
 

@@ -65,8 +65,6 @@ def update_features(
 
 
 def _upgrade_type(update: FeatureUpdateKey) -> UpgradeType:
-    if update.allow_downgrade:  # version 0 of the request has only this flag
-        return UpgradeType.SAFE_DOWNGRADE
     is_defined = 0 <= update.upgrade_type <= UpgradeType.UNSAFE_DOWNGRADE
     return UpgradeType(update.upgrade_type) if is_defined else UpgradeType.UNKNOWN
 

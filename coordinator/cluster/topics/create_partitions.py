@@ -1,4 +1,4 @@
-"""Decides on CreatePartitions. Source: Kafka's ControllerApis and ReplicationControlManager.createPartitions of 4.3."""
+"""Decides on CreatePartitions. Source: Kafka's ControllerApis and ReplicationControlManager.createPartitions of 4.4."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import ClusterResult, MetadataRecord
-from coordinator.cluster.rejections import MAX_RECORDS, error_message, out_of_time, too_large
+from coordinator.cluster.rejections import MAX_RECORDS, error_message, out_of_time
 from coordinator.cluster.security.mutation_quota import Charge, unlimited
 from coordinator.cluster.topics.placement import Placer, check_assignment, check_some_active
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
@@ -23,6 +23,7 @@ from protocol.messages.create_partitions import (
 FIXED = (
     "{} can't get more partitions: the partition of {} depends on their number, so existing data would not be found."
 )
+TOO_MANY = KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of additional partitions per request.")
 MAPPED_BY_COUNT = {
     "__consumer_offsets": "a group",
     "__transaction_state": "a transactional id",
@@ -37,14 +38,17 @@ committed offsets appear to be lost.
 def create_partitions(
     image: Image, request: CreatePartitionsRequest, ticket: Ticket[CreatePartitionsResponse], charge: Charge = unlimited
 ) -> ClusterResult:
-    """Returns the decision, with a result for each topic. `charge` charges the new partitions to the client's quota. A
-    topic whose records don't fit into the request's limit gets an error; Kafka creates the topics that fit, and answers
-    UNKNOWN_SERVER_ERROR.
+    """Returns the decision, with a result for each topic. `charge` charges the new partitions to the client's quota. If
+    all topics together get more than MAX_RECORDS partitions, none gets any.
     """
     named = Counter(topic.name for topic in request.topics)
     if 1 in named.values() and (late := out_of_time(request.timeout_ms)):
         return answered(
             ticket, CreatePartitionsResponse(results=[_result(topic.name, late) for topic in request.topics])
+        )
+    if _additional(image, request) > MAX_RECORDS:
+        return answered(
+            ticket, CreatePartitionsResponse(results=[_result(topic.name, TOO_MANY) for topic in request.topics])
         )
     placer = Placer(image)
     records: list[MetadataRecord] = []
@@ -53,11 +57,21 @@ def create_partitions(
         try:
             if named[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            records += _grow(image, placer, topic, MAX_RECORDS - len(records), charge)
+            records += _grow(image, placer, topic, charge)
             results.append(_result(topic.name, None))
         except KafkaError as error:
             results.append(_result(topic.name, error))
     return answered(ticket, CreatePartitionsResponse(results=results), () if request.validate_only else records)
+
+
+def _additional(image: Image, request: CreatePartitionsRequest) -> int:
+    """Returns the number of partitions that all topics would get."""
+    named = Counter(topic.name for topic in request.topics)
+    return sum(
+        max(0, requested.count - len(topic.partitions))
+        for requested in request.topics
+        if named[requested.name] == 1 and (topic := image.topic(requested.name)) is not None
+    )
 
 
 def _result(name: str, error: KafkaError | None) -> CreatePartitionsTopicResult:
@@ -66,10 +80,8 @@ def _result(name: str, error: KafkaError | None) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error_message(error))
 
 
-def _grow(
-    image: Image, placer: Placer, requested: CreatePartitionsTopic, room: int, charge: Charge
-) -> list[MetadataRecord]:
-    """Returns the records of the topic's new partitions. Raises KafkaError if they are more than `room`."""
+def _grow(image: Image, placer: Placer, requested: CreatePartitionsTopic, charge: Charge) -> list[MetadataRecord]:
+    """Returns the records of the topic's new partitions. Raises KafkaError."""
     topic = image.topic(requested.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -88,8 +100,6 @@ def _grow(
     additional = requested.count - existing
     if requested.assignments is not None:
         _check_count(additional, requested.assignments)
-    if additional > room:
-        raise too_large()
     charge(additional)
     if requested.assignments is None:
         partitions = placer.place(additional, topic.replication_factor, seed=int.from_bytes(topic.topic_id) + existing)

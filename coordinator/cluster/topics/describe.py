@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable
 from coordinator.cluster.image import Image
 from coordinator.cluster.topics import names
 from coordinator.cluster.topics.topic import NO_LEADER, PartitionRegistration, Topic
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -75,10 +75,10 @@ def _asked_for(image: Image, request: DescribeTopicPartitionsRequest) -> list[st
 
 
 def _page(
-    image: Image, names: Iterable[str], listener: str, first_index: dict[str, int], limit: int, every: bool
+    image: Image, asked: Iterable[str], listener: str, first_index: dict[str, int], limit: int, every: bool
 ) -> Generator[None, None, DescribeTopicPartitionsResponse]:
     response = DescribeTopicPartitionsResponse(topics=[])
-    for name in names:
+    for name in asked:
         yield
         if limit <= 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
@@ -86,7 +86,7 @@ def _page(
         topic = image.topic(name)
         if topic is None:
             if not every:
-                response.topics.append(_topic(name, _absence(name)))
+                response.topics.append(_topic(name, names.absence(name)))
             continue
         first = first_index.get(name, 0)
         end = min(first + limit, len(topic.partitions))
@@ -99,14 +99,6 @@ def _page(
             break
         limit -= max(end - first, 0)
     return response
-
-
-def _absence(name: str) -> ErrorCode:
-    try:
-        names.validate(name)
-    except KafkaError as error:
-        return error.code
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _topic(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:

@@ -20,6 +20,11 @@ def is_internal(name: str) -> bool:
     return name in INTERNAL_TOPICS
 
 
+def is_valid(name: str) -> bool:
+    """True if a topic may have the name."""
+    return _problem(name) is None
+
+
 def validate(name: str) -> None:
     """Raises KafkaError(INVALID_TOPIC_EXCEPTION) if the name is invalid; the message has the reason."""
     problem = _problem(name)
@@ -37,6 +42,11 @@ def _problem(name: str) -> str | None:
     if not LEGAL.issuperset(name):
         return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     return None
+
+
+def absence(name: str) -> ErrorCode:
+    """Returns INVALID_TOPIC_EXCEPTION for a name that no topic can have, UNKNOWN_TOPIC_OR_PARTITION for others."""
+    return ErrorCode.INVALID_TOPIC_EXCEPTION if _problem(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def has_collision_chars(name: str) -> bool:

@@ -15,7 +15,8 @@ from coordinator.group.consumer.fencing import fence, keep_session, stop_sync_de
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.group_update import GroupUpdate
 from coordinator.group.consumer.member import Member, MemberState, without_epochs
-from coordinator.group.consumer.membership import check_instance, dynamic_member, static_member
+from coordinator.group.consumer.membership import dynamic_member, static_member
+from coordinator.group.modern.static_members import check_instance
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from coordinator.engine.result import Result
+from coordinator.group.assignment import Assignment
 from coordinator.group.consumer import records
 from coordinator.group.consumer.downgrade import can_downgrade_without, downgrade
 from coordinator.group.consumer.group import ConsumerGroup
@@ -46,7 +46,9 @@ def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], re
     result.records.append(records.COMMON.epoch(group.group_id, group.epoch + 1, metadata_hash))
 
 
-def _fence_one(state: GroupState, group: ModernGroup[Member], member: Member, result: GroupResult, now_ms: int) -> None:
+def _fence_one(
+    state: GroupState, group: ModernGroup[Member, Assignment], member: Member, result: GroupResult, now_ms: int
+) -> None:
     assert isinstance(group, ConsumerGroup)
     fence(state, group, [member], result, now_ms)
 
@@ -60,25 +62,6 @@ def keep_session(state: GroupState, group_id: str, member: Member, now_ms: int) 
     if timeout_ms is None:
         timeout_ms = state.environment.group_config(group_id).consumer_session_timeout_ms
     DEADLINES.watch(state, MemberDeadline.SESSION, group_id, member.member_id, now_ms + timeout_ms)
-
-
-def watch_rebalance(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
-    """Fences the member if it is still at this epoch when its rebalance timeout is over."""
-    member_id, epoch = member.member_id, member.member_epoch
-
-    def over(then_ms: int) -> GroupResult:
-        group = state.groups.get(group_id)
-        late = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-        if late is None or late.member_epoch != epoch:
-            return Result()
-        return DEADLINES.expire(state, MemberDeadline.REBALANCE, group_id, member_id, then_ms)
-
-    state.timers.set(key(MemberDeadline.REBALANCE, group_id, member_id), now_ms + member.rebalance_timeout_ms, over)
-
-
-def stop_rebalance_deadline(state: GroupState, group_id: str, member_id: str) -> None:
-    """Cancels the rebalance deadline: the member has given up its partitions."""
-    state.timers.cancel(key(MemberDeadline.REBALANCE, group_id, member_id))
 
 
 def watch_join(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
@@ -106,4 +89,4 @@ def activate(state: GroupState, now_ms: int) -> None:
             for member in group.members.values():
                 keep_session(state, group.group_id, member, now_ms)
                 if member.state is MemberState.UNREVOKED_PARTITIONS:
-                    watch_rebalance(state, group.group_id, member, now_ms)
+                    DEADLINES.rebalance(state, group.group_id, member, now_ms, is_revoking=True)

@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections import Counter
 from enum import Enum
 
-from coordinator.group.assignment import Assignment
+from coordinator.group.assignment import NOTHING, Assignment
 from coordinator.group.consumer import records
 from coordinator.group.consumer.commits import check_epoch, commit_check
 from coordinator.group.consumer.member import Member, Owned
 from coordinator.group.consumer.subscriptions import Subscriptions
 from coordinator.group.group import CommitCheck, GroupType, any_partition
-from coordinator.group.modern.group import NO_EPOCH, ModernGroup
+from coordinator.group.modern.group import NO_EPOCH
+from coordinator.group.modern.static_members import StaticGroup
 from coordinator.group.offsets.offsets import Offset
 from coordinator.group.records import GroupRecord
 from coordinator.group.regex import Resolved
@@ -37,14 +38,13 @@ class ConsumerGroupState(Enum):
     DEAD = "Dead"
 
 
-class ConsumerGroup(ModernGroup[Member]):
+class ConsumerGroup(StaticGroup[Member, Assignment]):
     """A consumer group; some of its members may use the classic protocol."""
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self.records = records.COMMON
-        self.static_members: dict[str, str] = {}
-        """Member ids by instance id."""
+        self.no_target = NOTHING
         self.owners: dict[Uuid, dict[int, str]] = {}
         """The target assignment's members by partition."""
         self.subscriptions = Subscriptions()
@@ -120,17 +120,6 @@ class ConsumerGroup(ModernGroup[Member]):
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
 
-    def static_member(self, instance_id: str | None) -> Member | None:
-        """Returns the member that has an instance id."""
-        member_id = self.static_members.get(instance_id) if instance_id is not None else None
-        return None if member_id is None else self.members[member_id]
-
-    def target_of(self, member: Member) -> Assignment:
-        """Returns a member's target; for a static member, the target of the present owner of its instance id."""
-        if member.instance_id is None:
-            return self.target(member.member_id)
-        return self.target(self.static_members.get(member.instance_id, ""))
-
     def is_held(self, topic_id: Uuid, partition: int) -> bool:
         """True if a member owns a partition, or has not yet given it up."""
         return partition in self._held.get(topic_id, {})
@@ -153,15 +142,13 @@ class ConsumerGroup(ModernGroup[Member]):
         before = self.members.get(member.member_id)
         self._swap(before, member)
         self.members[member.member_id] = member
-        if member.instance_id is not None:
-            self.static_members[member.instance_id] = member.member_id
+        self.put_instance(before, member)
 
     def remove(self, member_id: str) -> None:
         """Removes a member."""
         member = self.members.pop(member_id)
         self._swap(member, None)
-        if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
-            del self.static_members[member.instance_id]
+        self.remove_instance(member)
 
     def _swap(self, before: Member | None, after: Member | None) -> None:
         self.subscriptions.replace(before, after)

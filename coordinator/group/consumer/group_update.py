@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from coordinator.group.assignment import Assignment
 from coordinator.group.assignors.builtin import ASSIGNORS, configured
 from coordinator.group.consumer import records
-from coordinator.group.consumer.fencing import stop_rebalance_deadline, watch_rebalance
+from coordinator.group.consumer.fencing import DEADLINES
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member, MemberState
 from coordinator.group.consumer.patterns import PatternChange, change_pattern
@@ -15,12 +15,12 @@ from coordinator.group.consumer.reconciliation import Claimed, Step, reconcile
 from coordinator.group.consumer.subscriptions import Subscriptions
 from coordinator.group.consumer.target_assignment import assign
 from coordinator.group.modern.topic_ids import TopicIds
-from coordinator.group.modern.update import MemberTarget, ModernUpdate
+from coordinator.group.modern.update import MemberTarget, SubscriptionUpdate
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 
 
-class GroupUpdate(ModernUpdate[Member]):
+class GroupUpdate(SubscriptionUpdate[Member, Assignment]):
     """A change of one member of a consumer group."""
 
     group: ConsumerGroup
@@ -75,7 +75,9 @@ class GroupUpdate(ModernUpdate[Member]):
         alike = self._subscriptions(before, after).are_alike(len(group.members) + is_new)
         return assign(group, after, alike, assignor, self.state.environment.topics)
 
-    def move(self, member: Member, target: MemberTarget, subscription_changed: bool, claimed: Claimed) -> Member:
+    def move(
+        self, member: Member, target: MemberTarget[Assignment], subscription_changed: bool, claimed: Claimed
+    ) -> Member:
         """Moves the member one step towards its target, and sets its deadline to give up partitions."""
         if not subscription_changed and member.is_reconciled_to(target.epoch):
             return member
@@ -92,11 +94,8 @@ class GroupUpdate(ModernUpdate[Member]):
         if moved != member:
             self.result.records.append(records.COMMON.current(group.group_id, moved))
             if not moved.uses_classic_protocol:  # classic members have deadlines to join and to sync
-                self._rebalance_deadline(moved)
+                is_revoking = moved.state is MemberState.UNREVOKED_PARTITIONS
+                self.result.effect(
+                    DEADLINES.rebalance, self.state, group.group_id, moved, self.now_ms, is_revoking=is_revoking
+                )
         return moved
-
-    def _rebalance_deadline(self, member: Member) -> None:
-        if member.state is MemberState.UNREVOKED_PARTITIONS:
-            self.result.effect(watch_rebalance, self.state, self.group.group_id, member, self.now_ms)
-        else:
-            self.result.effect(stop_rebalance_deadline, self.state, self.group.group_id, member.member_id)

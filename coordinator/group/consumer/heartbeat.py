@@ -12,17 +12,17 @@ from coordinator.group.consumer.fencing import fence, keep_session
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.group_update import GroupUpdate
 from coordinator.group.consumer.member import (
-    LEAVING_FOR_A_WHILE,
     NO_PARTITIONS,
     Member,
     Owned,
     without_epochs,
 )
-from coordinator.group.consumer.membership import check_epoch, check_instance, dynamic_member, static_member
+from coordinator.group.consumer.membership import check_epoch, dynamic_member, static_member
 from coordinator.group.consumer.reconciliation import Claimed
 from coordinator.group.consumer.requests import check
 from coordinator.group.consumer.upgrade import find_or_make
-from coordinator.group.modern.group import JOINING, LEAVING
+from coordinator.group.modern.group import JOINING, LEAVING, LEAVING_FOR_A_WHILE
+from coordinator.group.modern.static_members import check_instance
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 from protocol.messages.consumer_group_heartbeat import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from coordinator.group.assignment import Assignment
 from coordinator.group.modern.group import JOINING, NO_EPOCH
@@ -19,9 +19,6 @@ from protocol.coordinator_records.consumer_group import (
     ConsumerGroupMemberMetadataValue,
 )
 from protocol.types import Uuid
-
-LEAVING_FOR_A_WHILE: Final = -2
-"""The epoch of a static member that will be back: it keeps its partitions until its session ends."""
 
 Owned = Mapping[Uuid, Mapping[int, int]]
 """Partitions by topic id, each with the member epoch at which it was assigned."""
@@ -88,6 +85,10 @@ class Member(NamedTuple):
     def at(self, member_epoch: int) -> Member:
         """Returns the member in a new epoch; a heartbeat in flight may still have the previous epoch."""
         return self._replace(member_epoch=member_epoch, previous_member_epoch=self.member_epoch)
+
+    def succeeded_by(self, member_id: str) -> Member:
+        """Returns the member that takes over its instance id and its partitions."""
+        return self._replace(member_id=member_id, member_epoch=JOINING, previous_member_epoch=JOINING)
 
     def assignment_epoch(self, topic_id: Uuid, partition: int) -> int | None:
         """Returns the epoch at which it was assigned a partition that it owns or must give up; None for other

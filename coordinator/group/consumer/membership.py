@@ -5,19 +5,17 @@ Source: GroupMetadataManager's getOrMaybeSubscribe… and throwIf… methods (KI
 
 from __future__ import annotations
 
-from coordinator.group.consumer import records
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.member import LEAVING_FOR_A_WHILE, Member, Owned
+from coordinator.group.consumer.member import Member, Owned
 from coordinator.group.consumer.reconciliation import Claimed
-from coordinator.group.modern.group import JOINING
+from coordinator.group.modern import static_members
+from coordinator.group.modern.static_members import has_left_for_a_while
 from coordinator.group.records import GroupResult
-from protocol.errors import ErrorCode, KafkaError
 
 
 def dynamic_member(group: ConsumerGroup, member_id: str, *, joining: bool) -> Member:
     """Returns the member, or a new member if it joins; raises UNKNOWN_MEMBER_ID."""
-    member = group.members.get(member_id)
-    return Member(member_id) if member is None and joining else group.member(member_id)
+    return static_members.dynamic_member(group, member_id, Member, joining=joining)
 
 
 def static_member(
@@ -26,37 +24,11 @@ def static_member(
     """Returns the member with the instance id. A joining member replaces the present owner of the id: in the consumer
     protocol, only if the owner has left temporarily. Raises UNRELEASED_INSTANCE_ID, UNKNOWN_MEMBER_ID and
     FENCED_INSTANCE_ID."""
-    present = group.static_member(instance_id)
-    if not joining:
-        return check_instance(present, member_id, instance_id)
-    if present is None:
-        return dynamic_member(group, member_id, joining=True)
-    if not classic and not present.uses_classic_protocol and present.member_epoch != LEAVING_FOR_A_WHILE:
-        raise KafkaError(
-            ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
-            f"is owned by {present.member_id} member.",
-        )
-    successor = present._replace(member_id=member_id, member_epoch=JOINING, previous_member_epoch=JOINING)
-    result.records += [
-        *records.COMMON.all_of_member_gone(group.group_id, present.member_id),
-        records.COMMON.member(group.group_id, successor),
-        records.COMMON.target(group.group_id, member_id, group.target(present.member_id)),
-        records.COMMON.current(group.group_id, successor),
-    ]
-    return successor
 
+    def may_replace(present: Member) -> bool:
+        return classic or present.uses_classic_protocol or has_left_for_a_while(present)
 
-def check_instance(present: Member | None, member_id: str, instance_id: str) -> Member:
-    """Returns the static member, if it still has this member id."""
-    if present is None:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    if present.member_id != member_id:
-        raise KafkaError(
-            ErrorCode.FENCED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} was fenced by member {present.member_id}.",
-        )
-    return present
+    return static_members.static_member(group, member_id, instance_id, result, Member, may_replace, joining=joining)
 
 
 def check_epoch(group: ConsumerGroup, member: Member, epoch: int, claimed: Claimed) -> None:

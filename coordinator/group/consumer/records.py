@@ -54,6 +54,11 @@ def target_value(assignment: Assignment) -> ConsumerGroupTargetAssignmentMemberV
     return ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
 
 
+def target_from_record(value: ConsumerGroupTargetAssignmentMemberValue) -> Assignment:
+    """Returns the target assignment in a record."""
+    return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
+
+
 def current_value(moved: Member) -> ConsumerGroupCurrentMemberAssignmentValue:
     """Returns a member's epoch and partitions."""
     return ConsumerGroupCurrentMemberAssignmentValue(
@@ -91,7 +96,7 @@ CLASSES: Final = RecordClasses(
 )
 
 COMMON: Final = ModernRecords(CLASSES)
-"""The records that both types of modern groups have."""
+"""The records that all types of modern groups have."""
 
 
 def regex(group_id: str, pattern: str, resolved: Resolved) -> GroupRecord:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member
-from coordinator.group.consumer.records import CLASSES
+from coordinator.group.consumer.records import CLASSES, target_from_record
 from coordinator.group.modern.replay import MemberChanges, fact, shared_table
 from coordinator.group.regex import Resolved
 from coordinator.group.state import Apply, GroupState
@@ -40,7 +40,9 @@ def _remove_pattern(state: GroupState, group: ConsumerGroup, key: ConsumerGroupR
 
 APPLY: dict[type, Apply] = {
     **shared_table(
-        ConsumerGroup, CLASSES, MemberChanges(Member, Member.described_by, Member.moved_by, Member.unassigned)
+        ConsumerGroup,
+        CLASSES,
+        MemberChanges(Member, Member.described_by, Member.moved_by, Member.unassigned, target_from_record),
     ),
     ConsumerGroupPartitionMetadataKey: fact(ConsumerGroup, _put_partition_metadata, _remove_partition_metadata),
     ConsumerGroupRegularExpressionKey: fact(ConsumerGroup, _put_pattern, _remove_pattern),

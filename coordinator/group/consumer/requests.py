@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coordinator.group.consumer.member import LEAVING_FOR_A_WHILE
-from coordinator.group.modern.group import JOINING, LEAVING
+from coordinator.group.modern.group import JOINING, LEAVING, LEAVING_FOR_A_WHILE
 from coordinator.group.modern.requests import not_empty, require
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -18,11 +18,7 @@ def assign(
     group: ConsumerGroup, changed: Member, alike: bool, assignor: Assignor, topics: TopicTable
 ) -> Mapping[str, Assignment]:
     """Returns every member's new target after `changed` joined or changed, or replaced a static member."""
-    members = dict(group.members)
-    replaced = group.static_members.get(changed.instance_id) if changed.instance_id is not None else None
-    if replaced is not None and replaced != changed.member_id:
-        del members[replaced]
-    members[changed.member_id] = changed
+    members, replaced = group.members_with(changed)
     heirs = {changed.member_id: replaced} if replaced is not None else {}
     ids = TopicIds(topics)
     specs = {

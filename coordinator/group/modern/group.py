@@ -1,6 +1,6 @@
-"""The common state of consumer groups and share groups.
+"""The common state of consumer groups, share groups and streams groups.
 
-Source: Kafka's ModernGroup (KIP-848, KIP-932).
+Source: Kafka's ModernGroup and StreamsGroup (KIP-848, KIP-932, KIP-1071).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from coordinator.group.assignment import NOTHING, Assignment
 from coordinator.group.group import Group
 from coordinator.group.modern.records import ModernMember, ModernRecords
 from coordinator.group.modern.timers import cancel_all
@@ -29,6 +28,9 @@ JOINING: Final = 0
 LEAVING: Final = -1
 """The epoch in the heartbeat of a member that leaves."""
 
+LEAVING_FOR_A_WHILE: Final = -2
+"""The epoch of a static member that will be back: it keeps its partitions or tasks until its session ends."""
+
 
 class Checked(NamedTuple):
     """The last check of a group's topics: the number of topic changes before it, and the resulting group epoch. If the
@@ -39,12 +41,16 @@ class Checked(NamedTuple):
 
 
 M = TypeVar("M", bound=ModernMember)
+T = TypeVar("T")
 
 
-class ModernGroup(Group, Generic[M]):
+class ModernGroup(Group, Generic[M, T]):
     """The epochs, members and target assignment of a group; only the replay of its records changes them."""
 
-    records: ModernRecords[M]
+    records: ModernRecords[M, T]
+
+    no_target: T
+    """The target of a member that has none."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -54,7 +60,7 @@ class ModernGroup(Group, Generic[M]):
         self.assigned_at_ms = 0
         """The time when the target assignment was made; 0 if it never was."""
         self.members: dict[str, M] = {}
-        self.targets: dict[str, Assignment] = {}
+        self.targets: dict[str, T] = {}
         self.checked = Checked()
         """The last check of the group's topics, which is only in memory."""
 
@@ -107,11 +113,11 @@ class ModernGroup(Group, Generic[M]):
             f"coordinator ({member.member_epoch}){mismatch}. The member must abandon all its partitions and rejoin.",
         )
 
-    def target(self, member_id: str) -> Assignment:
+    def target(self, member_id: str) -> T:
         """Returns the member's target assignment; empty if it has none."""
-        return self.targets.get(member_id, NOTHING)
+        return self.targets.get(member_id, self.no_target)
 
-    def target_of(self, member: M) -> Assignment:
+    def target_of(self, member: M) -> T:
         """Returns the target assignment of a member, which may be joining."""
         return self.target(member.member_id)
 
@@ -148,7 +154,7 @@ class ModernGroup(Group, Generic[M]):
     def remove(self, member_id: str) -> None:
         """Removes a member."""
 
-    def put_target(self, member_id: str, assignment: Assignment) -> None:
+    def put_target(self, member_id: str, assignment: T) -> None:
         """Sets a member's target assignment."""
         self.targets[member_id] = assignment
 

@@ -1,4 +1,4 @@
-"""Replays the records that consumer groups and share groups both have.
+"""Replays the records that consumer groups, share groups and streams groups all have.
 
 Every record either sets a part of its group, which it creates if needed, or removes it: a tombstone for a group that
 doesn't exist changes nothing. Source: the replay methods of Kafka's GroupMetadataManager.
@@ -16,21 +16,27 @@ from coordinator.group.records import GroupRecord
 from coordinator.group.state import Apply, GroupState
 from protocol.coordinator_records.consumer_group import (
     ConsumerGroupMetadataValue,
-    ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 from protocol.coordinator_records.share_group import (
     ShareGroupMetadataValue,
-    ShareGroupTargetAssignmentMemberValue,
     ShareGroupTargetAssignmentMetadataValue,
 )
+from protocol.coordinator_records.streams_group import (
+    StreamsGroupMetadataValue,
+    StreamsGroupTargetAssignmentMetadataValue,
+)
 
-G = TypeVar("G", bound="ModernGroup[Any]")
+G = TypeVar("G", bound="ModernGroup[Any, Any]")
 M = TypeVar("M", bound=ModernMember)
+T = TypeVar("T")
 
-MetadataValue: TypeAlias = ConsumerGroupMetadataValue | ShareGroupMetadataValue
-TargetMetadataValue: TypeAlias = ConsumerGroupTargetAssignmentMetadataValue | ShareGroupTargetAssignmentMetadataValue
-TargetMemberValue: TypeAlias = ConsumerGroupTargetAssignmentMemberValue | ShareGroupTargetAssignmentMemberValue
+MetadataValue: TypeAlias = ConsumerGroupMetadataValue | ShareGroupMetadataValue | StreamsGroupMetadataValue
+TargetMetadataValue: TypeAlias = (
+    ConsumerGroupTargetAssignmentMetadataValue
+    | ShareGroupTargetAssignmentMetadataValue
+    | StreamsGroupTargetAssignmentMetadataValue
+)
 
 
 class GroupKey(Protocol):
@@ -63,7 +69,9 @@ class MemberChanges(NamedTuple):
     described_by: Change
     moved_by: Change
     unassigned: Callable[[Any], Any]
-    """Returns the member without epoch and partitions."""
+    """Returns the member without epoch, and without partitions or tasks."""
+    target: Callable[[Any], Any]
+    """Returns the target in the value of a member's target assignment."""
 
 
 def existing(state: GroupState, group_id: str, kind: type[G]) -> G | None:
@@ -96,22 +104,24 @@ def fact(kind: type[G], put: Put[G], remove: Remove[G]) -> Apply:
     return apply
 
 
-def shared_table(kind: type[G], classes: RecordClasses[M], changes: MemberChanges) -> dict[type, Apply]:
-    """Returns the replay of the records that both types have, by the class of their key."""
+def shared_table(kind: type[G], classes: RecordClasses[M, T], changes: MemberChanges) -> dict[type, Apply]:
+    """Returns the replay of the records that all types have, by the class of their key."""
     return {
-        classes.metadata_key: fact(kind, _put_epoch, _remove_group),
+        classes.metadata_key: fact(kind, put_epoch, remove_group),
         classes.member_key: _member_fact(kind, changes.new, changes.described_by, _remove_member),
         classes.target_metadata_key: fact(kind, _put_target_epoch, _remove_target_epoch),
-        classes.target_member_key: fact(kind, _put_target, _remove_target),
+        classes.target_member_key: fact(kind, _put_target(changes.target), _remove_target),
         classes.current_key: _member_fact(kind, changes.new, changes.moved_by, _unassign(changes.unassigned)),
     }
 
 
-def _put_epoch(group: G, key: object, value: MetadataValue) -> None:
+def put_epoch(group: G, key: object, value: MetadataValue) -> None:
+    """Sets the group's epoch and the hash of its topics."""
     group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
 
 
-def _remove_group(state: GroupState, group: G, key: object) -> None:
+def remove_group(state: GroupState, group: G, key: object) -> None:
+    """Removes the group; the tombstones of its members came before."""
     group.cancel_timers(state.timers)
     del state.groups[group.group_id]
 
@@ -125,8 +135,11 @@ def _remove_target_epoch(state: GroupState, group: G, key: object) -> None:
     group.assignment_epoch, group.assigned_at_ms = NO_EPOCH, 0
 
 
-def _put_target(group: G, key: MemberKey, value: TargetMemberValue) -> None:
-    group.put_target(key.member_id, {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions})
+def _put_target(target: Callable[[Any], Any]) -> Put[G]:
+    def put(group: G, key: MemberKey, value: object) -> None:
+        group.put_target(key.member_id, target(value))
+
+    return put
 
 
 def _remove_target(state: GroupState, group: G, key: MemberKey) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from coordinator.group.assignment import NOTHING, Assignment
 from coordinator.group.group import CommitCheck, GroupType
 from coordinator.group.modern.group import ModernGroup
 from coordinator.group.offsets.offsets import Offset
@@ -23,12 +24,13 @@ EMPTY: Final = "Empty"
 STABLE: Final = "Stable"
 
 
-class ShareGroup(ModernGroup[ShareMember]):
+class ShareGroup(ModernGroup[ShareMember, Assignment]):
     """`coordinator.group.group.Group` of members that share partitions."""
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self.records = records.COMMON
+        self.no_target = NOTHING
         self.subscriptions: Counter[str] = Counter()
         """The number of members that subscribe to each topic."""
         self.topics = NO_STATE

@@ -48,6 +48,11 @@ def target_value(assignment: Assignment) -> ShareGroupTargetAssignmentMemberValu
     return ShareGroupTargetAssignmentMemberValue(topic_partitions=_topics(assignment))
 
 
+def target_from_record(value: ShareGroupTargetAssignmentMemberValue) -> Assignment:
+    """Returns the target assignment in a record."""
+    return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
+
+
 def current_value(moved: ShareMember) -> ShareGroupCurrentMemberAssignmentValue:
     """Returns a member's epoch and partitions."""
     return ShareGroupCurrentMemberAssignmentValue(
@@ -78,7 +83,7 @@ CLASSES: Final = RecordClasses(
 )
 
 COMMON: Final = ModernRecords(CLASSES)
-"""The records that both types of modern groups have."""
+"""The records that all types of modern groups have."""
 
 
 def state_topics(group_id: str, topics: StateTopics) -> GroupRecord:

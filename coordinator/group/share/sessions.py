@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from coordinator.group.assignment import Assignment
 from coordinator.group.modern.deadlines import MemberDeadlines
 from coordinator.group.modern.group import ModernGroup
 from coordinator.group.modern.timers import MemberDeadline
@@ -18,7 +19,11 @@ from coordinator.group.state import GroupState
 
 
 def fence(
-    state: GroupState, group: ModernGroup[ShareMember], member: ShareMember, result: GroupResult, now_ms: int
+    state: GroupState,
+    group: ModernGroup[ShareMember, Assignment],
+    member: ShareMember,
+    result: GroupResult,
+    now_ms: int,
 ) -> None:
     """Writes the member's tombstones and the group's next epoch; its session ends when the records are applied."""
     assert isinstance(group, ShareGroup)

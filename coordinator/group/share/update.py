@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from coordinator.group.assignment import Assignment
 from coordinator.group.assignors.simple import Subscriber, assign
 from coordinator.group.modern.topic_ids import TopicIds
-from coordinator.group.modern.update import MemberTarget, ModernUpdate
+from coordinator.group.modern.update import MemberTarget, SubscriptionUpdate
 from coordinator.group.share import records
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.initialization import is_assignment_pending
 from coordinator.group.share.member import ShareMember
 
 
-class ShareUpdate(ModernUpdate[ShareMember]):
+class ShareUpdate(SubscriptionUpdate[ShareMember, Assignment]):
     """A change of one member of a share group."""
 
     group: ShareGroup
@@ -56,7 +56,7 @@ class ShareUpdate(ModernUpdate[ShareMember]):
         alike = len({member.topic_names for member in members.values()}) == 1
         return assign(subscribers, group.topics.partitions, alike=alike)
 
-    def _move(self, member: ShareMember, target: MemberTarget, *, is_new_epoch: bool) -> ShareMember:
+    def _move(self, member: ShareMember, target: MemberTarget[Assignment], *, is_new_epoch: bool) -> ShareMember:
         """Returns the member with its target assignment, limited to the topics that it subscribes to."""
         if not is_new_epoch and member.member_epoch == target.epoch:
             return member

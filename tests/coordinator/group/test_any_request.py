@@ -27,6 +27,9 @@ from coordinator.group.share.heartbeat import HeartbeatResult
 from coordinator.group.share.initialization import Initialize
 from coordinator.group.share.offsets import Wanted
 from coordinator.group.state import Client, GroupState
+from coordinator.group.streams import describe as streams_describe
+from coordinator.group.streams import heartbeat as streams_heartbeat
+from coordinator.group.streams.member import StreamsMember
 from protocol.consumer_protocol import ConsumerProtocolSubscription, write
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -37,18 +40,20 @@ from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.coordinator.any_request import AnyRequest, answered_or_refused, each_accepted
 from tests.coordinator.decisions import decisions
+from tests.coordinator.group.streams.world import topology as streams_topology
 from tests.coordinator.group.world import Groups
 
 SEEDS = 40  # some seconds
 STEPS = 300
 FAILED_APPENDS = 0.05
 
-GROUPS = ("classic", "consumer", "share", "any", "")
-"""The groups of the test; the first three mostly get requests of their own protocol."""
+GROUPS = ("classic", "consumer", "share", "streams", "any", "")
+"""The groups of the test; the first four mostly get requests of their own protocol."""
 
 
 class Row(NamedTuple):
@@ -76,6 +81,7 @@ TABLE = (
     Row("consumer.heartbeat.heartbeat", ConsumerGroupHeartbeatRequest, consumer_heartbeat.heartbeat, 1, "consumer"),
     Row("consumer.heartbeat.heartbeat", ConsumerGroupHeartbeatRequest, consumer_heartbeat.heartbeat, 1, "classic"),
     Row("share.heartbeat.heartbeat", ShareGroupHeartbeatRequest, share_heartbeat.heartbeat, 1, "share"),
+    Row("streams.heartbeat.heartbeat", StreamsGroupHeartbeatRequest, streams_heartbeat.heartbeat, 1, "streams"),
     Row("offsets.commit.commit", OffsetCommitRequest, offset_commit.commit, 10, "classic"),
     Row(
         "offsets.commit.commit_transactional", TxnOffsetCommitRequest, offset_commit.commit_transactional, 6, "consumer"
@@ -97,7 +103,9 @@ class Hostile:
     """A shard, clients that send anything, and a clock."""
 
     def __init__(self, seed: int) -> None:
-        self.world = Groups(group_max_size=3, group_consumer_max_size=3, group_share_max_size=3)
+        self.world = Groups(
+            group_max_size=3, group_consumer_max_size=3, group_share_max_size=3, group_streams_max_size=3
+        )
         self.topic_ids = [self.world.create_topic(name, count) for name, count in (("t", 3), ("u", 2))]
         subscription = write(ConsumerProtocolSubscription(topics=["t", "u"]), 1)
         self.any = AnyRequest(
@@ -162,6 +170,8 @@ class Hostile:
             metadata = self.any.pools["metadata"][0]
             request.protocols = [JoinGroupRequestProtocol(name=name, metadata=metadata) for name in strategies]
             request.session_timeout_ms = self.random.choice((6_000, 60_000))
+        if isinstance(request, StreamsGroupHeartbeatRequest):
+            self.describe_topology(request)
         if group is None or not hasattr(request, "member_id"):
             return
         waiting = getattr(group, "pending_joins", ())
@@ -182,6 +192,8 @@ class Hostile:
             request.protocol_type = request.protocol_name = None
         if isinstance(request, ConsumerGroupHeartbeatRequest) and isinstance(member, Member):
             self.acknowledge(request, member)
+        if isinstance(request, StreamsGroupHeartbeatRequest) and isinstance(member, StreamsMember):
+            self.acknowledge_tasks(request, member)
 
     def acknowledge(self, request: ConsumerGroupHeartbeatRequest, member: Any) -> None:
         """Marks the assignment as owned, as the next heartbeat of a correct client does."""
@@ -191,6 +203,20 @@ class Hostile:
             TopicPartitions(topic_id=topic_id, partitions=list(indexes))
             for topic_id, indexes in member.assigned.items()
         ]
+
+    def describe_topology(self, request: StreamsGroupHeartbeatRequest) -> None:
+        """Makes the request that of a member that joins with a valid topology."""
+        request.member_epoch, request.instance_id = 0, self.random.choice((None, None, "i1", "i2"))
+        request.topology = streams_topology(sources=("t", "u")[: self.random.randint(1, 2)])
+        request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
+        request.process_id = self.random.choice(("p1", "p2"))
+
+    def acknowledge_tasks(self, request: StreamsGroupHeartbeatRequest, member: StreamsMember) -> None:
+        """Marks the tasks as owned, as the next heartbeat of a correct client does."""
+        request.instance_id, request.topology, owned = member.instance_id, None, member.assigned.assignment
+        request.active_tasks = owned.active.ids(TaskIds)
+        request.standby_tasks = owned.standby.ids(TaskIds)
+        request.warmup_tasks = owned.warmup.ids(TaskIds)
 
     def administer(self) -> None:
         group_id, random = self.random.choice(GROUPS), self.random
@@ -212,6 +238,7 @@ class Hostile:
             "consumer.describe.describe": lambda t, now: consumer_describe.describe(
                 self.state, group_id, client, t, now
             ),
+            "streams.describe.describe": lambda t, now: streams_describe.describe(self.state, group_id, client, t, now),
             "share.describe.describe": lambda t, now: share_describe.describe(self.state, group_id, client, t, now),
             "offsets.fetch.fetch": lambda t, now: offset_fetch.fetch(self.state, fetch, stable, t, now),
             "share.initialization.initialized": lambda t, now: share_initialization.initialized(
@@ -259,7 +286,7 @@ class Hostile:
             self.accepted.add(name)
 
     def learn(self, answer: object) -> None:
-        if isinstance(answer, HeartbeatResult):
+        if isinstance(answer, HeartbeatResult | streams_heartbeat.StreamsHeartbeatResult):
             answer = answer.response
         for name in ("member_id", "generation_id", "member_epoch"):
             value = getattr(answer, name, None)

@@ -40,13 +40,7 @@ class ClusterWorld(Strikes):
 
     async def run(self, course: Course) -> None:
         """Runs the world without raising; `history.breaches` has the violated invariants."""
-        self.controller.start()
-        for node in self.brokers.values():
-            node.start()
-        while not all(node.server for node in self.brokers.values()):  # noqa: ASYNC110 (they tell nobody)
-            await asyncio.sleep(0.05)
-        await self._create()
-        self._begin_clients()
+        await self._begin()
         watching = asyncio.ensure_future(self._watch())
         await course(self)
         await self._calm()
@@ -55,6 +49,15 @@ class ClusterWorld(Strikes):
             self.history.check_end(self.replicas)
         else:
             self.history.breach(Breach.STUCK, self._state())
+
+    async def _begin(self) -> None:
+        self.controller.start()
+        for node in self.brokers.values():
+            node.start()
+        while not all(node.server for node in self.brokers.values()):  # noqa: ASYNC110 (they tell nobody)
+            await asyncio.sleep(0.05)
+        await self._create()
+        self._begin_clients()
 
     async def _create(self) -> None:
         configs = [CreatableTopicConfig(name="min.insync.replicas", value="2")]
@@ -163,12 +166,16 @@ class ClusterWorld(Strikes):
 
 
 def run_cluster(
-    seed: int, course: Course = by_chance, options: Mapping[str, str] = NO_OPTIONS, rest_s: float = REST_S
+    seed: int,
+    course: Course = by_chance,
+    options: Mapping[str, str] = NO_OPTIONS,
+    rest_s: float = REST_S,
+    kind: type[ClusterWorld] = ClusterWorld,
 ) -> History:
     """Runs a cluster with this seed, and returns its history."""
 
     async def main(loop: ClusterLoop) -> History:
-        world = ClusterWorld(loop, options)
+        world = kind(loop, options)
         world.rest_s = rest_s
         with listened_to(world), world.watched():
             await world.run(course)
