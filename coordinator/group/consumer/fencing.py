@@ -19,6 +19,7 @@ from coordinator.group.consumer.member import Member, MemberState
 from coordinator.group.modern.deadlines import MemberDeadlines
 from coordinator.group.modern.group import ModernGroup
 from coordinator.group.modern.timers import MemberDeadline, key
+from coordinator.group.modern.update import write_end_of_targets
 from coordinator.group.records import GroupResult
 from coordinator.group.state import GroupState
 
@@ -43,7 +44,9 @@ def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], re
             resolved = group.resolved.get(pattern)
             subscriptions.resolve(resolved.topics if resolved else (), ())
     metadata_hash = state.watch.group_hash(subscriptions.topics)
-    result.records.append(records.COMMON.epoch(group.group_id, group.epoch + 1, metadata_hash))
+    epoch = group.epoch + 1
+    result.records.append(records.COMMON.epoch(group.group_id, epoch, metadata_hash))
+    write_end_of_targets(group, len(members), epoch, result)
 
 
 def _fence_one(

@@ -23,6 +23,13 @@ ANY_TIME: Final = 0
 """The time of a target assignment that was never computed here: it may be replaced at once."""
 
 
+def write_end_of_targets(group: ModernGroup[M, T], leaving: int, epoch: int, result: GroupResult) -> None:
+    """Writes the target assignment's epoch if all members leave (`leaving` is their number): nothing is left to assign,
+    and the next target assignment may be made at any time."""
+    if len(group.members) == leaving:
+        result.records.append(group.records.target_epoch(group.group_id, epoch, ANY_TIME))
+
+
 class MemberTarget(NamedTuple, Generic[T]):
     """A member's target, and its group epoch."""
 

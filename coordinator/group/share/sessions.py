@@ -11,6 +11,7 @@ from coordinator.group.assignment import Assignment
 from coordinator.group.modern.deadlines import MemberDeadlines
 from coordinator.group.modern.group import ModernGroup
 from coordinator.group.modern.timers import MemberDeadline
+from coordinator.group.modern.update import write_end_of_targets
 from coordinator.group.records import GroupResult
 from coordinator.group.share import records
 from coordinator.group.share.group import ShareGroup
@@ -29,7 +30,9 @@ def fence(
     assert isinstance(group, ShareGroup)
     result.records += records.COMMON.all_of_member_gone(group.group_id, member.member_id)
     metadata_hash = state.watch.group_hash(group.subscriptions_with(member, None))
-    result.records.append(records.COMMON.epoch(group.group_id, group.epoch + 1, metadata_hash))
+    epoch = group.epoch + 1
+    result.records.append(records.COMMON.epoch(group.group_id, epoch, metadata_hash))
+    write_end_of_targets(group, 1, epoch, result)
 
 
 DEADLINES: Final = MemberDeadlines(ShareGroup, fence)

@@ -10,7 +10,7 @@ from typing import Final
 from coordinator.group.modern.deadlines import MemberDeadlines
 from coordinator.group.modern.group import ModernGroup
 from coordinator.group.modern.timers import MemberDeadline
-from coordinator.group.modern.update import ANY_TIME
+from coordinator.group.modern.update import write_end_of_targets
 from coordinator.group.records import GroupResult
 from coordinator.group.state import GroupState
 from coordinator.group.streams import records
@@ -27,14 +27,12 @@ def fence(
     result: GroupResult,
     now_ms: int,
 ) -> None:
-    """Writes the member's tombstones and the group's next epoch; its timers are cancelled when the records are applied.
-    After the last member, the next target assignment may be made at any time."""
+    """Writes the member's tombstones and the group's next epoch. Its timers are cancelled when these are applied."""
     assert isinstance(group, StreamsGroup)
     epoch = group.epoch + 1
     result.records += records.COMMON.all_of_member_gone(group.group_id, member.member_id)
     result.records.append(records.epoch(group.group_id, epoch, group.description))
-    if len(group.members) == 1:
-        result.records.append(records.COMMON.target_epoch(group.group_id, epoch, ANY_TIME))
+    write_end_of_targets(group, 1, epoch, result)
 
 
 DEADLINES: Final = MemberDeadlines(StreamsGroup, fence)

@@ -206,7 +206,11 @@ def test_a_silent_member_is_fenced(groups: Groups) -> None:
     assert groups.advance(44_999) == []
     groups.heartbeat("a", 2)
     assert groups.advance(44_999) == []
-    assert groups.advance(1) == [*records.COMMON.all_of_member_gone(GROUP, "a"), records.COMMON.epoch(GROUP, 3, 0)]
+    assert groups.advance(1) == [
+        *records.COMMON.all_of_member_gone(GROUP, "a"),
+        records.COMMON.epoch(GROUP, 3, 0),
+        records.COMMON.target_epoch(GROUP, 3, 0),
+    ]
     assert groups.refusal(lambda: groups.heartbeat("a", 2))[0] is ErrorCode.UNKNOWN_MEMBER_ID
 
 

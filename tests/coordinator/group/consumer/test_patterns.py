@@ -119,6 +119,7 @@ def test_a_member_that_goes_takes_its_pattern_along(groups: Groups) -> None:
         *records.COMMON.all_of_member_gone(GROUP, "a"),
         records.regex_gone(GROUP, "fo+"),
         records.COMMON.epoch(GROUP, 3, 0),
+        records.COMMON.target_epoch(GROUP, 3, 0),
     ]
 
 

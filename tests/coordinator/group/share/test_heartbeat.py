@@ -153,8 +153,9 @@ def test_a_member_leaves() -> None:
     groups.beat("m1", -1)
     assert groups.kinds == [
         "-CurrentMemberAssignment", "-TargetAssignmentMember", "-MemberMetadata", "Metadata",
+        "TargetAssignmentMetadata",
     ]  # fmt: skip
-    assert (groups.share.state_name, groups.share.epoch) == ("Empty", 4)
+    assert (groups.share.state_name, groups.share.epoch, groups.share.assignment_epoch) == ("Empty", 4, 4)
     assert groups.shard.next_deadline_ms() is None or groups.shard.expire(1 << 60) is not None
 
 
@@ -162,7 +163,7 @@ def test_a_member_that_is_silent_for_too_long_is_gone() -> None:
     groups = ShareGroups()
     groups.enter("m1", "topic")
     groups.advance(45_000)
-    assert groups.kinds[-2:] == ["-MemberMetadata", "Metadata"]
+    assert groups.kinds[-3:] == ["-MemberMetadata", "Metadata", "TargetAssignmentMetadata"]
     assert groups.share.is_empty
 
 
