@@ -54,8 +54,10 @@ UNKNOWN_FIELDS: Final = frozenset(
     {"base_offset", "committed_offset", "end_offset", "high_watermark", "low_watermark", "node_id", "port"}
 )
 """Numbers that are -1 in a rejection, though their schema's default is 0."""
-NULL_FIELDS: Final = frozenset({"protocol_name"})
-"""Texts that are null in a rejection if the version allows it, though their schema's default is empty."""
+NULL_FIELDS: Final = frozenset(
+    {"active_tasks", "partitions_by_user_endpoint", "protocol_name", "standby_tasks", "warmup_tasks"}
+)
+"""Texts and lists that are null in a rejection if the version allows it. Others are empty."""
 
 BOTH: Final[Mapping[ApiKey, Versions]] = {
     ApiKey.FETCH: parse_versions("0-12"),

@@ -13,6 +13,9 @@ from tests.interop.processes import LineClient, run
 
 HERE = Path(__file__).parent / "jvm"
 
+NEWEST_METADATA = "UNKNOWN 33"
+"""metadata.version 4.4-IV2, as kafka-features 4.3.1 prints it."""
+
 # The tools by the names of their scripts.
 TOOLS = {
     "kafka-acls": "org.apache.kafka.tools.AclCommand",

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.interop.either_node import Make
-from tests.interop.jvm import tool
+from tests.interop.jvm import NEWEST_METADATA, tool
 from tests.interop.load import Load
 from tests.interop.mixture import CALM, SOON_S, Cluster
 from tests.waiting import eventually
@@ -23,7 +23,7 @@ TOPIC = "under-load"
 FIRST = [[1, 2, 3]] * 6
 """Assignments that are all led by the broker with two disks."""
 OURS, THEIRS = Make.ODRADEK, Make.APACHE
-OLD, NEW = "4.0-IV3", "4.3-IV0"
+OLD, NEWER = "4.0-IV3", "4.3-IV0"
 
 
 @pytest.fixture
@@ -90,16 +90,11 @@ def test_metadata_of_an_older_release_is_upgraded_under_load(
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "over-the-upgrade"})
     producer.init_transactions(SOON_S)
     commit(producer, "before")
-    tool(
-        "kafka-features",
-        "--bootstrap-server",
-        cluster.bootstrap,
-        "upgrade",
-        "--release-version",
-        NEW,
-        timeout_s=SOON_S * 2,
-    )
-    eventually(lambda: finalized(cluster), NEW)
+    upgrade(cluster, "--release-version", NEWER)
+    eventually(lambda: finalized(cluster), NEWER)
+    commit(producer, "between")
+    upgrade(cluster, "--feature", "metadata.version=33")
+    eventually(lambda: finalized(cluster), NEWEST_METADATA)
     commit(producer, "after")
     for member in cluster.members.values():
         member.kill9()
@@ -112,10 +107,15 @@ def test_metadata_of_an_older_release_is_upgraded_under_load(
         cluster.assert_replicated(topic, three)
 
 
+def upgrade(cluster: Cluster, *levels: str) -> None:
+    words = ("--bootstrap-server", cluster.bootstrap, "upgrade", *levels)
+    tool("kafka-features", *words, timeout_s=SOON_S * 2)
+
+
 def finalized(cluster: Cluster) -> str:
     """Returns the release of the cluster's metadata."""
     described = tool("kafka-features", "--bootstrap-server", cluster.bootstrap, "describe", timeout_s=SOON_S * 2)
-    level: str = re.findall(r"metadata\.version\s.*FinalizedVersionLevel: (\S+)", described)[0]
+    level: str = re.findall(r"metadata\.version\s.*FinalizedVersionLevel: (.*?)\s+Epoch", described)[0]
     return level
 
 

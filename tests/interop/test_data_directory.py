@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
+from bench.jars import APACHE_KAFKA, APACHE_TOOLS
 from tests.interop import jvm
-from tests.interop.brokers import ApacheKafka, Broker, Odradek
+from tests.interop.brokers import CLUSTER_ID, ApacheKafka, Broker, Odradek
 from tests.interop.clients.confluent import Confluent
 from tests.interop.clients.driver import CODECS, Kind
+from tests.interop.processes import run
 
 pytestmark = pytest.mark.odradek_only
 
 CLIENT = Confluent()
 CONFIGS = "cleanup.policy=delete,max.message.bytes=200000,retention.ms=864000000"
-Open = Callable[[type[Odradek] | type[ApacheKafka]], Broker]
+
+
+class Open(Protocol):
+    """Opens a directory with a broker of a kind and, for Apache Kafka, of a version."""
+
+    def __call__(self, kind: type[Odradek] | type[ApacheKafka], version: str = ...) -> Broker: ...
 
 
 @pytest.fixture
@@ -26,10 +34,10 @@ def open_with(tmp_path: Path) -> Iterator[Open]:
     opened: list[Broker] = []
     data = tmp_path / "data"
 
-    def open_it(kind: type[Odradek] | type[ApacheKafka]) -> Broker:
+    def open_it(kind: type[Odradek] | type[ApacheKafka], version: str = APACHE_KAFKA) -> Broker:
         if opened:
             opened[-1].stop()
-        broker = Odradek(data) if kind is Odradek else ApacheKafka(data, formatted=bool(opened))
+        broker = Odradek(data) if kind is Odradek else ApacheKafka(data, formatted=data.exists(), version=version)
         opened.append(broker)
         broker.start()
         return broker
@@ -134,3 +142,23 @@ def test_kafka_dump_log_decodes_the_metadata_log(open_with: Open, tmp_path: Path
     assert '"name":"told"' in dumped
     assert "isvalid: false" not in dumped
     assert "Skipping" not in dumped
+
+
+def test_a_directory_formatted_for_4_3_moves_between_versions(open_with: Open, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    properties = ApacheKafka(data).write_properties()
+    data.mkdir()
+    run(jvm.command_of("kafka-storage", "format", "-t", CLUSTER_ID, "-c", properties, "--release-version", "4.3"))
+    broker = open_with(ApacheKafka, APACHE_TOOLS)
+    create(broker, "moved")
+    written = fill(broker, "moved", "first")
+    for kind, version in ((Odradek, ""), (ApacheKafka, APACHE_KAFKA), (ApacheKafka, APACHE_TOOLS)):
+        broker = open_with(kind, version)
+        assert contents(broker, "moved", len(written)) == written
+        written += fill(broker, "moved", f"{kind.__name__} {version}")
+
+
+def test_kafka_4_3_rejects_a_directory_of_4_4(open_with: Open) -> None:
+    open_with(Odradek)
+    with pytest.raises(AssertionError, match="No MetadataVersion with feature level 33"):
+        open_with(ApacheKafka, APACHE_TOOLS)

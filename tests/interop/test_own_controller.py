@@ -167,5 +167,6 @@ def test_a_controller_for_others_is_formatted_first(tmp_path: Path) -> None:
         [Odradek.program, "run", *words], capture_output=True, text=True, timeout=SOON_S, check=False
     )
     assert ended.returncode == 1
-    assert "meta.properties is missing" in ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
+    starting, failed = ended.stderr.splitlines()
+    assert '"event": "starting"' in starting
+    assert "meta.properties is missing" in failed

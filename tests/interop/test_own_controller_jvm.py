@@ -109,7 +109,7 @@ def test_the_tools_describe_the_quorum(quorum: OwnQuorum, brokers: list[OdradekN
 def test_the_tools_administer_through_either_broker(quorum: OwnQuorum, brokers: list[OdradekNode], topic: str) -> None:
     created(brokers, topic, [ODRADEK, APACHE])
     features = jvm.tool("kafka-features", "--bootstrap-controller", quorum.address, "describe")
-    assert re.search(r"Feature: metadata\.version\s.*FinalizedVersionLevel: 4\.3-IV0", features), features
+    assert re.search(rf"metadata\.version\s.*FinalizedVersionLevel: {jvm.NEWEST_METADATA}\s", features), features
     cluster = jvm.tool("kafka-cluster", "cluster-id", "--bootstrap-controller", quorum.address)
     assert "Cluster ID: " in cluster
     plan = quorum.folder / "plan.json"

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.interop.brokers import Odradek
-from tests.interop.jvm import tool
+from tests.interop.jvm import NEWEST_METADATA, tool
 from tests.interop.processes import run
 from tests.interop.quorum import Quorum
 from tests.waiting import eventually
@@ -130,7 +130,7 @@ def test_the_broker_is_an_observer_of_the_quorum_and_keeps_up(member: Odradek) -
 
 def test_the_cluster_s_features_are_those_of_the_controller(member: Odradek) -> None:
     described = tool("kafka-features", "--bootstrap-server", member.bootstrap, "describe")
-    assert re.search(r"metadata.version.*FinalizedVersionLevel: 4.3-IV0", described)
+    assert re.search(rf"metadata\.version.*FinalizedVersionLevel: {NEWEST_METADATA}\s", described), described
     assert re.search(r"transaction.version.*FinalizedVersionLevel: 2", described)
 
 
