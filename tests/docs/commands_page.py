@@ -18,13 +18,10 @@ class Counterparts(NamedTuple):
 
 
 def counterparts() -> list[Counterparts]:
-    """Returns the rows of the table, in order."""
+    """Returns the rows of the table, in order. Raises ValueError if a row doesn't have three cells."""
     text = PAGE.read_text().partition("## Other tools' commands")[2]
     rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in text.splitlines() if re.match(r"\| `", line)]
-    return [
-        Counterparts(lines_of(apache)[0], lines_of(others), lines_of(ours)[0])
-        for apache, others, ours in (row for row in rows if len(row) == 3)
-    ]
+    return [Counterparts(lines_of(apache)[0], lines_of(others), lines_of(ours)[0]) for apache, others, ours in rows]
 
 
 def lines_of(cell: str) -> list[str]:

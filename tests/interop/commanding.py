@@ -30,6 +30,10 @@ PROPERTIES = {
 }
 """Properties of both brokers."""
 
+UNLIMITED = ("-X", "request.timeout.ms=3600000")
+"""Makes a request's timeout longer than a test's: a command hangs, and the test fails, if it waits for more of a silent
+broker than its connection."""
+
 
 class Outcome(NamedTuple):
     """The visible outcome of a command."""

@@ -57,7 +57,7 @@ def unpacked(package: str) -> Path:
                 for name, text in MISSING.get(package, {}).items():
                     (source / name).write_text(text)
                 shutil.move(source, folder)
-    return folder
+    return folder.resolve()  # pytest names tests by their folder below --rootdir, and resolves only the former
 
 
 class PythonTests(NamedTuple):
