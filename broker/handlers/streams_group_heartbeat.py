@@ -6,7 +6,7 @@ coordinator creates the group's internal topics with the member's rights, after 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from broker.dispatch.api import Api, Handle
@@ -35,6 +35,10 @@ FEATURE: Final = "streams.version"
 LISTED_ERRORS: Final = 3
 """Number of topics whose errors a status names; it counts the others."""
 
+LISTED_NAMES: Final = 100
+"""Number of unauthorized topics that a status names; it counts the others. Clients can't read a longer string than
+32,767 bytes, and a topic's name has up to 249."""
+
 
 async def streams_group_heartbeat(call: Call[StreamsGroupHeartbeatRequest]) -> StreamsGroupHeartbeatResponse:
     check_enabled(call.broker)
@@ -55,9 +59,10 @@ async def create_topics(call: Call[StreamsGroupHeartbeatRequest], result: Stream
     """Creates the missing topics in the background, if the client may; the status has the errors so far."""
     missing, topics = result.missing, call.broker.groups.streams_topics
     if not call.may(CREATE_CLUSTER, quiet=True):
-        denied = [name for name in missing if not call.may(CREATE_TOPIC, name)]
+        permitted = await call.permitted(CREATE_TOPIC, missing)
+        denied = [name for name in missing if name not in permitted]
         if denied:
-            explain(result.response, f"Unauthorized to CREATE on topics {', '.join(denied)}.")
+            explain(result.response, f"Unauthorized to CREATE on topics {listed(denied, LISTED_NAMES)}.")
             return
     config = call.broker.groups.group_config(call.request.group_id)
     quota = call.broker.mutation_quotas.find(call.context, is_strict=True)
@@ -65,9 +70,14 @@ async def create_topics(call: Call[StreamsGroupHeartbeatRequest], result: Stream
     topics.create(missing, asker, remember_ms=2 * config.streams_heartbeat_interval_ms)
     errors = topics.errors(missing)
     if errors:
-        listed = [f"{name} ({error})" for name, error in list(errors.items())[:LISTED_ERRORS]]
-        more = f" and {len(errors) - LISTED_ERRORS} more" if len(errors) > LISTED_ERRORS else ""
-        explain(result.response, f"Creation failed: {', '.join(listed)}{more}.")
+        described = [f"{name} ({error})" for name, error in errors.items()]
+        explain(result.response, f"Creation failed: {listed(described, LISTED_ERRORS)}.")
+
+
+def listed(topics: Sequence[str], maximum: int) -> str:
+    """Returns the first topics, and the number of the others."""
+    others = len(topics) - maximum
+    return ", ".join(topics[:maximum]) + (f" and {others} more" if others > 0 else "")
 
 
 def explain(response: StreamsGroupHeartbeatResponse, reason: str) -> None:

@@ -5,16 +5,24 @@ Source: GroupCoordinatorService.throwIfStreamsGroupHeartbeatRequestIsInvalid (KI
 
 from __future__ import annotations
 
+from typing import Final
+
 from coordinator.group.modern.group import JOINING, LEAVING_FOR_A_WHILE
 from coordinator.group.modern.requests import not_empty, require
 from coordinator.group.streams.topology import invalid
 from protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds, Topology
+
+MAX_NAMES: Final = 10_000
+"""Maximum number of names in a topology: its subtopologies, their topics, and their copartition groups. A topology with
+as many internal topics, whose configs it names, has a record near the limit of a batch; a decision on it takes a tenth
+of a second."""
 
 
 def check(request: StreamsGroupHeartbeatRequest) -> None:
     """Raises INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY."""
     if request.topology is not None:
         _check_features(request.topology)
+        _check_size(request.topology)
     not_empty(request.member_id, "MemberId")
     not_empty(request.group_id, "GroupId")
     not_empty(request.instance_id, "InstanceId")
@@ -38,6 +46,23 @@ def check(request: StreamsGroupHeartbeatRequest) -> None:
 def _check_features(topology: Topology) -> None:
     for subtopology in topology.subtopologies:
         require(not subtopology.source_topic_regex, "Regular expressions for source topics are not supported yet.")
+
+
+def _check_size(topology: Topology) -> None:
+    names = sum(
+        1
+        + len(subtopology.source_topics)
+        + len(subtopology.repartition_sink_topics)
+        + len(subtopology.state_changelog_topics)
+        + len(subtopology.repartition_source_topics)
+        + len(subtopology.copartition_groups)
+        for subtopology in topology.subtopologies
+    )
+    if names > MAX_NAMES:
+        raise invalid(
+            f"The topology has {names:,} subtopologies, topics and copartition groups; it may have at most "
+            f"{MAX_NAMES:,}."
+        )
 
 
 def _check_joining(request: StreamsGroupHeartbeatRequest) -> None:

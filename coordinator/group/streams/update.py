@@ -31,6 +31,10 @@ MAX_INPUTS: Final = 250_000
 partitions thousands of times; an application of 100 subtopologies with 1,000 tasks each, and two inputs, is within it.
 """
 
+MAX_TASKS: Final = 100_000
+"""Maximum number of tasks of a topology. A member that has all of them alone, as the first member does, has them in one
+record, whose batch would otherwise be over the default of `message.max.bytes`."""
+
 
 class StreamsUpdate(ModernUpdate[StreamsMember, TaskAssignment]):
     """A change of one member of a streams group."""
@@ -173,11 +177,14 @@ class StreamsUpdate(ModernUpdate[StreamsMember, TaskAssignment]):
 
 
 def _check_size(configured: ConfiguredTopology) -> None:
-    """Raises STREAMS_INVALID_TOPOLOGY if the tasks would read too many partitions."""
+    """Raises STREAMS_INVALID_TOPOLOGY if there are too many tasks, or if they would read too many partitions."""
     subtopologies = configured.subtopologies or {}
     inputs = sum(subtopology.task_count * len(subtopology.inputs) for subtopology in subtopologies.values())
     if inputs > MAX_INPUTS:
         raise invalid(f"The tasks of the topology read {inputs:,} partitions; they may read at most {MAX_INPUTS:,}.")
+    tasks = sum(subtopology.task_count for subtopology in subtopologies.values())
+    if tasks > MAX_TASKS:
+        raise invalid(f"The topology has {tasks:,} tasks; it may have at most {MAX_TASKS:,}.")
 
 
 def _assigned_by(member: StreamsMember) -> tuple[object, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.handlers.streams_group_heartbeat import LISTED_NAMES
 from broker.request.context import Principal
 from protocol.acl import Operation, PatternType, Permission, Resource
 from protocol.errors import ErrorCode
@@ -188,6 +189,21 @@ async def test_internal_topics_are_created_with_the_rights_of_the_member(
             async with asyncio.timeout(LONG_S):
                 while broker.server.broker.image.topic(CHANGELOG) is None:  # noqa: ASYNC110 (it is created meanwhile)
                     await asyncio.sleep(0)
+
+
+async def test_a_status_names_only_some_of_many_unauthorized_topics(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, OPTIONS) as broker:
+        await broker.create_topic("in", 1)
+        await coordinated(broker)
+        described = topology()
+        described.subtopologies[0].state_changelog_topics = [
+            TopicInfo(name=f"{number:0249}", partitions=0, replication_factor=0, topic_configs=[])
+            for number in range(LISTED_NAMES + 7)
+        ]
+        alice = await allow(broker, [READ, (Resource.TOPIC, "*", Operation.DESCRIBE)])
+        (detail,) = details(await beat(alice, described=described), 3)
+        assert detail.endswith(" and 7 more.")
+        assert len(detail) < 2**15
 
 
 @pytest.mark.parametrize("described", [topology("__consumer_offsets"), topology(changelog="a/b")])

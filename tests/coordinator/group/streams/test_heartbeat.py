@@ -7,8 +7,10 @@ import pytest
 from coordinator.group.group import GroupType
 from coordinator.group.groups import GroupFilter, delete_groups, list_groups
 from coordinator.group.state import Client
+from coordinator.group.streams.requests import MAX_NAMES
+from coordinator.group.streams.update import MAX_TASKS
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.streams_group_heartbeat import Endpoint, KeyValue, TaskOffset
+from protocol.messages.streams_group_heartbeat import Endpoint, KeyValue, TaskOffset, Topology
 from tests.coordinator.group.streams.world import DELAY_MS, StreamsGroups, active, codes, topology
 from tests.coordinator.group.world import GROUP, SOON_MS
 
@@ -284,17 +286,42 @@ def test_groups_are_listed_and_only_empty_groups_are_deleted() -> None:
     assert GROUP not in groups.shard.state.groups
 
 
-def test_too_many_tasks_are_rejected_before_they_are_assigned() -> None:
-    groups = StreamsGroups()
-    groups.create_topic("large", 200)
-    wide = topology(sources=["large"])
-    wide.subtopologies = [
-        wide.subtopologies[0].__class__(
+def wide(subtopologies: int) -> Topology:
+    """Returns a topology whose subtopologies all read the topic "large"."""
+    described = topology()
+    described.subtopologies = [
+        described.subtopologies[0].__class__(
             subtopology_id=str(number), source_topics=["large"], source_topic_regex=[], state_changelog_topics=[],
             repartition_sink_topics=[], repartition_source_topics=[], copartition_groups=[],
         )
-        for number in range(2_000)
+        for number in range(subtopologies)
     ]  # fmt: skip
-    with pytest.raises(KafkaError, match="at most 250,000") as error:
-        groups.enter("m1", wide)
+    return described
+
+
+@pytest.mark.parametrize(("subtopologies", "message"), [(2_000, "at most 250,000"), (501, "at most 100,000")])
+def test_too_many_tasks_are_rejected_before_they_are_assigned(subtopologies: int, message: str) -> None:
+    groups = StreamsGroups()
+    groups.create_topic("large", 200)
+    with pytest.raises(KafkaError, match=message) as error:
+        groups.enter("m1", wide(subtopologies))
     assert error.value.code is ErrorCode.STREAMS_INVALID_TOPOLOGY
+
+
+def test_a_member_can_have_all_tasks_that_a_topology_may_have() -> None:
+    groups = StreamsGroups()
+    groups.is_doubling = False  # with 100,000 tasks it takes seconds
+    groups.create_topic("large", 200)
+    tasks = active(groups.settled("m1", wide(MAX_TASKS // 200)))
+    assert tasks is not None
+    assert sum(map(len, tasks.values())) == MAX_TASKS
+
+
+def test_a_topology_has_only_so_many_names() -> None:
+    groups = StreamsGroups()
+    groups.is_doubling = False  # with 10,000 topics it takes seconds
+    names = [str(number) for number in range(MAX_NAMES - 1)]
+    with pytest.raises(KafkaError, match="at most 10,000") as error:
+        groups.enter("m1", topology(changelogs=names))
+    assert error.value.code is ErrorCode.STREAMS_INVALID_TOPOLOGY
+    assert len(groups.enter("m1", topology(changelogs=names[1:])).missing) == len(names) - 1
