@@ -73,12 +73,12 @@ def test_configs_features_brokers_and_other_rooms_are_told() -> None:
     before = [given.broker_config("", "a", "1"), given.broker_config("", "b", "1"), acl]
     after = [
         given.broker_config("", "b", "2"),
-        FeatureLevelRecord(name="share.version", feature_level=2),
+        FeatureLevelRecord(name="share.version", feature_level=1),
         FenceBrokerRecord(id=1, epoch=0),
     ]
     everybody = ConfigResource(ResourceType.BROKER, "")
     assert changes(before, after) == [
-        FeatureChanged("share.version", 2),
+        FeatureChanged("share.version", 1),
         BrokerChanged(1),
         ConfigChanged(everybody, "a", None),
         ConfigChanged(everybody, "b", "2"),
