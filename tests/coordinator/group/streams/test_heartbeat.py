@@ -299,7 +299,7 @@ def wide(subtopologies: int) -> Topology:
     return described
 
 
-@pytest.mark.parametrize(("subtopologies", "message"), [(2_000, "at most 250,000"), (501, "at most 100,000")])
+@pytest.mark.parametrize(("subtopologies", "message"), [(2_000, "at most 250,000"), (251, "at most 50,000")])
 def test_too_many_tasks_are_rejected_before_they_are_assigned(subtopologies: int, message: str) -> None:
     groups = StreamsGroups()
     groups.create_topic("large", 200)
@@ -310,7 +310,7 @@ def test_too_many_tasks_are_rejected_before_they_are_assigned(subtopologies: int
 
 def test_a_member_can_have_all_tasks_that_a_topology_may_have() -> None:
     groups = StreamsGroups()
-    groups.is_doubling = False  # with 100,000 tasks it takes seconds
+    groups.is_doubling = False  # with 50,000 tasks it takes seconds
     groups.create_topic("large", 200)
     tasks = active(groups.settled("m1", wide(MAX_TASKS // 200)))
     assert tasks is not None
