@@ -52,6 +52,7 @@ LIMITS = {
 NOT_HERE = frozenset({
     ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE,  # parsed in place, with their own turns
     ApiKey.JOIN_GROUP,  # waits for other members
+    ApiKey.STREAMS_GROUP_HEARTBEAT,  # a topology has a limited number of names, which are decided on together
     ApiKey.CREATE_ACLS,  # commits up to ten thousand records in one batch
 })  # fmt: skip
 
