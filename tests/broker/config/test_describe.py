@@ -135,6 +135,11 @@ def test_a_group_has_its_own_value_or_the_brokers() -> None:
     assert row(describe_group(layers(), {}), name).synonyms == (Synonym(f"group.{name}", "45000", DEFAULT),)
 
 
+def test_a_streams_group_has_the_brokers_first_assignor() -> None:
+    described = row(describe_group(layers(), {}), "streams.assignor.name")
+    assert (described.value, described.synonyms) == ("sticky", (Synonym("group.streams.assignors", "sticky", DEFAULT),))
+
+
 def test_an_option_that_only_groups_have_has_its_own_default() -> None:
     name = "share.auto.offset.reset"
     assert row(describe_group(layers(), {}), name).synonyms == (Synonym(name, "latest", DEFAULT),)
