@@ -157,7 +157,8 @@ class BrokerConfig(
 
     @property
     def _group_defaults(self) -> dict[str, object]:
-        return {GroupConfig.OPTIONS[name].attribute: value for name, value in self._group_values.items()}
+        values = {GroupConfig.OPTIONS[name].attribute: value for name, value in self._group_values.items()}
+        return {**values, "streams_assignor_name": self.group_streams_assignors[0]}
 
     @property
     def _group_values(self) -> dict[str, object]:
@@ -170,7 +171,9 @@ class BrokerConfig(
 
 
 GROUP_NAMES: Final = {declared.attribute: name for name, declared in GroupConfig.OPTIONS.items()}
-LIMITED_NAMES: Final = tuple(name for name, declared in GroupConfig.OPTIONS.items() if declared.synonyms)
+LIMITED_NAMES: Final = tuple(
+    name for name, declared in GroupConfig.OPTIONS.items() if f"group.{name}" in declared.synonyms
+)
 LIMIT_NAMES: Final = tuple(
     limit for name in LIMITED_NAMES for limit in limit_names(name) if limit in BrokerConfig.OPTIONS
 )

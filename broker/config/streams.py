@@ -24,7 +24,7 @@ class StreamsOptions(Config):
         INT, 1_000, "Shortest time between two computed assignments of a group.", at_least=0, update=CLUSTER_WIDE
     )
     group_streams_assignor_offload_enable = option(
-        BOOLEAN, True, "Has no effect: the assignor runs in the coordinator.", internal=True
+        BOOLEAN, True, "Has no effect: the assignor runs in the coordinator.", update=CLUSTER_WIDE, internal=True
     )
     group_streams_assignors = option(
         LIST, STREAMS_ASSIGNORS, "Assignors of tasks, of which only sticky is known.", may_be_empty=False

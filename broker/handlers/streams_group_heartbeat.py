@@ -42,6 +42,7 @@ LISTED_NAMES: Final = 100
 
 async def streams_group_heartbeat(call: Call[StreamsGroupHeartbeatRequest]) -> StreamsGroupHeartbeatResponse:
     check_enabled(call.broker)
+    check_names(required_topics(call.request))
     result = await call.broker.groups.submit(call.request.group_id, heartbeat, call.request, client_of(call))
     if result.missing:
         await create_topics(call, result)
@@ -90,8 +91,12 @@ def explain(response: StreamsGroupHeartbeatResponse, reason: str) -> None:
     response.status.append(Status(status_code=int(StatusCode.MISSING_INTERNAL_TOPICS), status_detail=reason))
 
 
-def required_topics(request: StreamsGroupHeartbeatRequest) -> Iterator[str]:
-    """Yields the topics of the topology: sources, repartition topics and changelogs."""
+def required_topics(request: StreamsGroupHeartbeatRequest) -> list[str]:
+    """Returns the topics of the topology, each once: sources, repartition topics and changelogs."""
+    return list(dict.fromkeys(_named_topics(request)))
+
+
+def _named_topics(request: StreamsGroupHeartbeatRequest) -> Iterator[str]:
     for subtopology in request.topology.subtopologies if request.topology is not None else ():
         yield from subtopology.source_topics
         yield from subtopology.repartition_sink_topics
@@ -111,7 +116,7 @@ def check_names(names: Collection[str]) -> None:
 
 async def permitted_topology(call: Call[StreamsGroupHeartbeatRequest], handle: Handle) -> object:
     """Authorizes the client for every topic of the topology, if their names are valid."""
-    names = list(dict.fromkeys(required_topics(call.request)))
+    names = required_topics(call.request)
     try:
         check_names(names)
     except KafkaError as error:

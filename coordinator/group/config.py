@@ -245,6 +245,7 @@ class GroupConfig(Config):
         None,
         "Assignor of the streams group's tasks; unset for the first of group.streams.assignors.",
         check=STREAMS_ASSIGNOR,
+        synonyms=("group.streams.assignors",),
     )
     streams_assignor_offload_enable = option(
         BOOLEAN,

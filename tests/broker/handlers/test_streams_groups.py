@@ -132,6 +132,29 @@ async def test_the_coordinator_creates_internal_topics_with_their_configs(tmp_pa
         assert broker.server.broker.image.topic_configs(CHANGELOG)["cleanup.policy"] == "compact"
 
 
+@pytest.mark.parametrize(
+    ("source", "changelog", "message"),
+    [
+        ("in", "new\0", "Topic names new\0 are not valid topic names."),
+        ("a b", CHANGELOG, "Topic names a b are not valid topic names."),
+        (
+            "__consumer_offsets",
+            CHANGELOG,
+            "Use of Kafka internal topics __consumer_offsets in a Kafka Streams topology is prohibited.",
+        ),
+    ],
+)
+async def test_without_an_authorizer_the_names_of_topics_are_validated(
+    tmp_path: Path, source: str, changelog: str, message: str
+) -> None:
+    async with InProcess(tmp_path, OF_ALL) as broker:
+        await coordinated(broker)
+        answer = await beat(broker.client(), described=topology(source, changelog))
+        assert (answer.error_code, answer.error_message) == (ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+        assert (answer.active_tasks, answer.standby_tasks, answer.warmup_tasks) == (None, None, None)
+        assert answer.partitions_by_user_endpoint is None
+
+
 async def test_the_error_of_an_internal_topic_is_in_the_status(tmp_path: Path) -> None:
     async with InProcess(tmp_path, OF_ALL) as broker:
         await broker.create_topic("in", 1)
