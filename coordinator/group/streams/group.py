@@ -27,7 +27,7 @@ from coordinator.group.streams.configured import ConfiguredTopology
 from coordinator.group.streams.member import StreamsMember
 from coordinator.group.streams.owned import OwnedTasks
 from coordinator.group.streams.records import Description
-from coordinator.group.streams.task_offsets import NO_OFFSETS, TaskOffsets
+from coordinator.group.streams.task_offsets import MAX_OFFSETS, NO_OFFSETS, TaskOffsets
 from coordinator.group.streams.tasks import NOTHING, TaskAssignment, TaskId, Tasks
 from coordinator.group.streams.topology import Topology
 from coordinator.group.timers import Timers
@@ -210,8 +210,10 @@ class StreamsGroup(StaticGroup[StreamsMember, TaskAssignment]):
         self.configured = configured
 
     def note_task_offsets(self, member_id: str, offsets: TaskOffsets) -> None:
-        """Remembers a member's progress."""
-        if member_id in self.members:
+        """Remembers a member's progress; forgets it if the group has too many offsets."""
+        self.task_offsets.pop(member_id, None)
+        others = sum(reported.size for reported in self.task_offsets.values())
+        if member_id in self.members and others + offsets.size <= MAX_OFFSETS:
             self.task_offsets[member_id] = offsets
 
     def note_shutdown(self, member_id: str) -> None:

@@ -20,8 +20,16 @@ class TaskOffsets(NamedTuple):
     offsets: Mapping[TaskId, int] = {}
     end_offsets: Mapping[TaskId, int] = {}
 
+    @property
+    def size(self) -> int:
+        return len(self.offsets) + len(self.end_offsets)
+
 
 NO_OFFSETS: Final = TaskOffsets()
+
+MAX_OFFSETS: Final = 200_000
+"""Maximum number of offsets that a group remembers. Every new assignment reads all of them, and each member may report
+two for every task: twenty members could otherwise occupy the event loop for a second, again and again."""
 
 
 def reported(before: TaskOffsets, request: StreamsGroupHeartbeatRequest, configured: ConfiguredTopology) -> TaskOffsets:

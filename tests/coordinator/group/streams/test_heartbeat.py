@@ -8,6 +8,8 @@ from coordinator.group.group import GroupType
 from coordinator.group.groups import GroupFilter, delete_groups, list_groups
 from coordinator.group.state import Client
 from coordinator.group.streams.requests import MAX_NAMES
+from coordinator.group.streams.task_offsets import MAX_OFFSETS, NO_OFFSETS, TaskOffsets
+from coordinator.group.streams.tasks import TaskId
 from coordinator.group.streams.update import MAX_TASKS
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.streams_group_heartbeat import Endpoint, KeyValue, TaskOffset, Topology
@@ -315,6 +317,20 @@ def test_a_member_can_have_all_tasks_that_a_topology_may_have() -> None:
     tasks = active(groups.settled("m1", wide(MAX_TASKS // 200)))
     assert tasks is not None
     assert sum(map(len, tasks.values())) == MAX_TASKS
+
+
+def test_a_group_remembers_only_so_many_task_offsets() -> None:
+    groups = StreamsGroups()
+    groups.enter("m1")
+    groups.enter("m2")
+    most = TaskOffsets({TaskId("0", number): 1 for number in range(MAX_OFFSETS - 1)})
+    few = TaskOffsets({TaskId("0", 0): 1}, {TaskId("0", 0): 1})
+    for member, offsets in (("m1", most), ("m1", most), ("m2", few)):
+        groups.streams.note_task_offsets(member, offsets)
+    assert [groups.streams.offsets_of(member) for member in ("m1", "m2")] == [most, NO_OFFSETS]
+    groups.streams.note_task_offsets("m1", few)
+    groups.streams.note_task_offsets("m2", few)
+    assert groups.streams.offsets_of("m2") == few
 
 
 def test_a_topology_has_only_so_many_names() -> None:
