@@ -116,7 +116,7 @@ class RejectionBuilder:
                 setattr(made, field.name, UNKNOWN)
             elif field.name in NULL_FIELDS and self._version in field.wire.nullable:
                 setattr(made, field.name, None)
-            elif field.kind.items is not None and getattr(made, field.name) is not None:
+            elif field.kind.items is not None:
                 parts = field.kind.items.struct if repeats or not has_error else None
                 setattr(made, field.name, [] if parts is None else self._entries(parts, field.name, item))
         return made

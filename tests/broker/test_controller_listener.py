@@ -128,7 +128,7 @@ async def test_api_versions_has_the_table_of_a_controller(controller: Controller
     assert {ApiKey.PRODUCE, ApiKey.METADATA, ApiKey.FIND_COORDINATOR}.isdisjoint(served)
     assert {one.name for one in response.supported_features} == set(SUPPORTED)
     finalized = {one.name: one.max_version_level for one in response.finalized_features}
-    assert finalized["metadata.version"] == 30
+    assert finalized["metadata.version"] == 33
 
 
 async def test_what_only_brokers_serve_closes_the_connection(controller: Controller) -> None:

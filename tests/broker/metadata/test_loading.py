@@ -87,7 +87,7 @@ def test_a_metadata_version_of_the_future_is_refused(tmp_path: Path) -> None:
     cluster = harness.open()
     harness.stop(cluster)
     put_snapshot(
-        harness, cluster.metadata_log.end_offset, FeatureLevelRecord(name="metadata.version", feature_level=31)
+        harness, cluster.metadata_log.end_offset, FeatureLevelRecord(name="metadata.version", feature_level=34)
     )
-    with pytest.raises(KafkaError, match=r"metadata.version 31; the newest that is supported is 30"):
+    with pytest.raises(KafkaError, match=r"metadata.version 34; the newest that is supported is 33"):
         harness.open()

@@ -38,7 +38,7 @@ def state(image: Image) -> dict[str, object]:
 
 async def test_a_new_cluster_is_registered_and_has_its_features(tmp_path: Path) -> None:
     image = MetadataHarness(tmp_path).open().image
-    assert image.features["metadata.version"] == 30
+    assert image.features["metadata.version"] == 33
     assert image.brokers[1].active
     assert image.brokers[1].endpoints == tuple(ENDPOINTS)
     assert (image.controller_id, image.controller_epoch) == (1, 1)

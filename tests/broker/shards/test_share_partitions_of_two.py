@@ -88,7 +88,7 @@ async def described(pair: Pair) -> tuple[int, ErrorCode]:
     partition.append(memoryview(build([Record(0, 0, None, b"value")] * 7)), 0)
     key = ShareKey(GROUP, partition.topic_id, 0)
     await broker.share_groups.persister.submit(InitializeState(key, 1, 0))
-    await broker.share_groups.persister.submit(WriteState(key, StateWrite(1, -1, 2, 1, ())))
+    await broker.share_groups.persister.submit(WriteState(key, StateWrite(1, 0, 2, 1, ())))
     offset = await describe_offset(broker.share_groups, key)
     return offset.lag, ErrorCode.NONE if offset.error is None else offset.error.code
 
