@@ -103,8 +103,6 @@ class Runner:
             "odradek.nursery": nursery or "",
             "odradek.logs": str(folder),
             "odradek.outcomes": str(lines),
-            "odradek.skip": self._suite.skip,
-            "odradek.skip.reason": self._suite.skip_reason,
         }
         limits = [
             word

@@ -28,21 +28,12 @@ class Suite(NamedTuple):
     """The Maven artifact. Its jar of tests has the classes."""
     marks: tuple[bytes, ...]
     """A class that refers to one of these names starts a cluster. The jar's other classes are unit tests."""
-    skip: str = ""
-    """A pattern of the display names of tests that are skipped."""
-    skip_reason: str = ""
 
 
 SUITES = (
     Suite("clients", "kafka-clients-integration-tests", (b"ClusterTest", b"ClusterTemplate")),
     Suite("tools", "kafka-tools", (b"ClusterTest", b"ClusterTemplate", b"EmbeddedKafkaCluster")),
-    Suite(
-        "streams",
-        "kafka-streams-integration-tests",
-        (b"EmbeddedKafkaCluster",),
-        r'Protocol\w*=("?streams|true)|^"?(STREAMS|streams)',
-        "the streams group protocol isn't served yet",
-    ),
+    Suite("streams", "kafka-streams-integration-tests", (b"EmbeddedKafkaCluster",)),
 )
 
 
