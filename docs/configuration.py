@@ -21,7 +21,7 @@ INTRODUCTION = """\
 
 <!-- Written by `python -m docs.configuration` from the declarations in the source; edit those. -->
 
-Options have the names, types, defaults and bounds of Apache Kafka 4.3, so that a `server.properties` of Apache Kafka
+Options have the names, types, defaults and bounds of Apache Kafka 4.4, so that a `server.properties` of Apache Kafka
 works with Odradek. They come from these sources; a later source wins:
 
 1. the defaults below;
