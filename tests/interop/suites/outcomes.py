@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.interop.processes import ROOT
+
 EXPECTED = Path(__file__).with_name("expected.toml")
 REASON_LENGTH = 300
 LINE_BREAK = re.compile(r"\n\s*")
@@ -73,8 +75,8 @@ def as_json(results: Mapping[str, Result]) -> dict[str, dict[str, str | float]]:
 
 
 def as_text(result: Mapping[str, object]) -> str:
-    """Returns results as a JSON file, with each test on a line of its own."""
-    text = json.dumps(result, indent=1)
+    """Returns results as a JSON file, with each test on a line of its own. Paths begin at the root of the tree."""
+    text = json.dumps(result, indent=1).replace(f"{ROOT}/", "")
     return (
         re.sub(r"\{\n\s+(\"outcome\"[^{}]*?)\n\s*\}", lambda match: f"{{{LINE_BREAK.sub(' ', match[1])}}}", text) + "\n"
     )

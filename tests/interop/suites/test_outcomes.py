@@ -7,10 +7,11 @@ import re
 import tomllib
 from xml.etree import ElementTree
 
+from tests.interop.processes import ROOT
 from tests.interop.suites import node_tests, outcomes, python_tests, table
 from tests.interop.suites.go_tests import listed
 from tests.interop.suites.go_tests import outcomes as go_outcomes
-from tests.interop.suites.outcomes import Expected, Outcome, Result, as_json, counts, top_level
+from tests.interop.suites.outcomes import Expected, Outcome, Result, as_json, as_text, counts, top_level
 
 KGO = "example.com/pkg/kgo"
 
@@ -163,3 +164,8 @@ struct test tests[] = {
     {NULL}};
 """
     assert node_tests.needing_broker(source) == ["0001_multiobj", "0011_produce_batch"]
+
+
+def test_a_file_of_results_has_no_path_of_this_machine() -> None:
+    text = as_text({"tests": {"a": {"outcome": "failed", "reason": f"no file {ROOT}/.cache/a.properties"}}})
+    assert "no file .cache/a.properties" in text
