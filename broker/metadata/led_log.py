@@ -63,9 +63,10 @@ class LedLog(MetadataLog):
         self._log.update_high_watermark(self.end_offset)
         self._committed_to = self.end_offset
 
-    def lead(self, node_id: int, opening: Sequence[QuorumRecord]) -> None:
+    def lead(self, node_id: int, opening: Sequence[QuorumRecord], voters: tuple[int, ...] | None) -> None:
         """Begins a new epoch with this node as its leader, as after an election: the epoch is one more than any before
-        it. It begins with the control batch `opening`. Returns once that is committed.
+        it. It begins with the control batch `opening`. `voters` are those of the configuration; None if the log has
+        them. Returns once the batch is committed.
 
         The log gets the epoch before `quorum-state` does, so a log that ends in an older epoch than `quorum-state` has
         lost records. Raises LogDirFailure, LogDirFull.
@@ -74,7 +75,8 @@ class LedLog(MetadataLog):
         now_ms = self._clock.now_ms()
         self._append(encode_quorum(opening, now_ms), (), opening)
         self._log.flush(now_ms)
-        write_quorum_state(self._disk, self._log.directory, QuorumState(leader_id=node_id, leader_epoch=self.epoch))
+        state = QuorumState(leader_id=node_id, leader_epoch=self.epoch, voters=voters)
+        write_quorum_state(self._disk, self._log.directory, state)
         self.leader_id = node_id
         self._steps.run(self._commit(self.end_offset))
 

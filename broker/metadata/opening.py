@@ -287,4 +287,5 @@ def _lead(log: LedLog, loader: MetadataLoader, options: ClusterOptions, director
         )
     own = sole_voter(node_id, directory_id, options.controller_listeners)
     is_empty = log.end_offset == 0
-    log.lead(node_id, opening_records(node_id, own, in_log, is_empty=is_empty, is_reachable=options.is_reachable))
+    opening = opening_records(node_id, own, in_log, is_empty=is_empty, is_reachable=options.is_reachable)
+    log.lead(node_id, opening, (node_id,) if in_log is None else None)
