@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple, Protocol
 
+from coordinator.quorum.ready import RaftConfig
+
 from broker.clock import Clock
 from broker.metadata.controllers import Controllers
 from broker.metadata.followed_log import FollowedLog
@@ -47,6 +49,8 @@ class Quorum(NamedTuple):
     times: QuorumTimes
     lifecycle: LifecycleTimes
     limits: FetchLimits
+    raft: RaftConfig = RaftConfig()
+    """The options of a voter."""
     peers: Settings = Settings()
     """The settings of connections to controllers."""
 

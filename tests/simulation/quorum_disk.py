@@ -165,4 +165,3 @@ class QuorumDisk:
                 epochs.append((ids[-1].epoch, newest))
         control += [record for batch in self.batches for record in batch.control if batch.base_offset >= newest]
         return RecoveredLog(self.start_offset, self.end_offset, tuple(epochs), tuple(ids), tuple(control))
-
