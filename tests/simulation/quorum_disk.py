@@ -54,7 +54,7 @@ class QuorumDisk:
     """What a node keeps when its process ends."""
 
     directory_id: Uuid
-    state: QuorumState = QuorumState()
+    state: QuorumState = field(default_factory=QuorumState)
     start_offset: int = 0
     start_chain: int = 0
     batches: list[StoredBatch] = field(default_factory=list)
@@ -165,4 +165,3 @@ class QuorumDisk:
                 epochs.append((ids[-1].epoch, newest))
         control += [record for batch in self.batches for record in batch.control if batch.base_offset >= newest]
         return RecoveredLog(self.start_offset, self.end_offset, tuple(epochs), tuple(ids), tuple(control))
-

@@ -291,4 +291,3 @@ class QuorumNode:
             disk.flushed = max(disk.flushed, snapshot_id.offset)
         raft.snapshots_changed(disk.start_offset, sorted(disk.snapshots, key=lambda key: (key.epoch, key.offset)))
         self.world.counts["cut" if cut else "snapshot"] += 1
-
