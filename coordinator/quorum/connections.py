@@ -43,6 +43,8 @@ class Connections:
         self._in_flight: dict[int, InFlight] = {}
         self._paused_until: dict[int, int] = {}
         self._last_id = 0
+        self.search_ms = 0
+        """The time of the next search for a leader, so that controllers without a leader aren't asked incessantly."""
 
     def send(
         self,
@@ -72,9 +74,10 @@ class Connections:
         """True after a request to the node has failed."""
         return self._paused_until.get(node_id, 0) > now_ms
 
-    def any_deadline_ms(self, now_ms: int) -> int:
-        """Returns the time at which no request is in flight, if none is answered."""
-        return max((request.deadline_ms for request in self._in_flight.values()), default=now_ms)
+    @property
+    def first_deadline_ms(self) -> int:
+        """The time at which the next request times out."""
+        return min((request.deadline_ms for request in self._in_flight.values()), default=NEVER)
 
     def bootstrap_deadline_ms(self, now_ms: int) -> int:
         """Returns the time at which no request to a configured address is in flight, if none is answered."""

@@ -51,6 +51,8 @@ def poll_follower(core: Core, state: Follower) -> bool:
     leader, now_ms = core.leader_id, core.now_ms
     if now_ms >= state.fetch_ms or core.connections.is_paused(leader, now_ms):
         ask_any(core)
+    else:
+        core.wake(state.fetch_ms)
     if core.connections.bootstrap_deadline_ms(now_ms) <= now_ms:
         _ask_leader(core, state)
     return False
@@ -71,7 +73,7 @@ def _ask_leader(core: Core, state: Follower) -> None:
 def ask_any(core: Core) -> None:
     """Sends a Fetch to a controller in turn, which names the leader in its answer."""
     connections, now_ms = core.connections, core.now_ms
-    busy_ms = connections.bootstrap_deadline_ms(now_ms)
+    busy_ms = max(connections.search_ms, connections.bootstrap_deadline_ms(now_ms))
     if busy_ms > now_ms:
         core.wake(busy_ms)
         return
@@ -81,6 +83,7 @@ def ask_any(core: Core) -> None:
     nodes = [*connections.bootstrap, *((node, address) for node, address in known if address not in addresses)]
     ready = [(node, address) for node, address in nodes if connections.ready_ms(node, now_ms) <= now_ms]
     if ready:
+        connections.search_ms = now_ms + core.config.retry_backoff_ms
         _fetch_from(core, *ready[core.random(len(ready))])
     elif nodes:
         core.wake(min(connections.ready_ms(node, now_ms) for node, _ in nodes))

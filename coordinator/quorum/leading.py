@@ -20,7 +20,7 @@ from coordinator.quorum.ready import AppendBatches, ReadRecords
 from coordinator.quorum.replicas import SESSION_MS, UNKNOWN_MS, ReplicaKey, ReplicaProgress
 from coordinator.quorum.roles import Role
 from coordinator.quorum.rules import CHECK_QUORUM_FACTOR
-from coordinator.quorum.voter_set import ControlRecord, VoterNode, VoterSet
+from coordinator.quorum.voter_set import ControlRecord, VoterNode
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages import begin_quorum_epoch as begin
 from protocol.messages import fetch, fetch_snapshot
@@ -164,9 +164,12 @@ class Leader:
         """Advances the high watermark to what a majority has, and answers the fetches that wait for it."""
         core, rules = self._core, self._core.rules
         voters = core.voters
-        offsets = sorted(map(self._offset_of, voters), reverse=True)
-        needed = rules.majority(len(offsets))
-        offset = offsets[needed - 1] if offsets else NO_OFFSET
+        offsets = [self._offset_of(voter) for voter in core.other_voters]
+        if rules.counts_itself(voters, core.replica.key):
+            offsets.append(rules.counted_offset(core.log.flushed_offset, core.log.end_offset))
+        offsets.sort(reverse=True)
+        needed = rules.majority(len(voters))
+        offset = offsets[needed - 1] if needed <= len(offsets) else NO_OFFSET
         if rules.may_commit(offset, self.epoch_start_offset) and offset <= core.log.end_offset:
             after = rules.high_watermark(core.high_watermark, offset)
             if after != core.high_watermark:
@@ -175,9 +178,6 @@ class Leader:
         self._answer_delayed()
 
     def _offset_of(self, voter: VoterNode) -> int:
-        core = self._core
-        if core.rules.is_commit_member(VoterSet([voter]), core.replica.key):
-            return core.rules.counted_offset(core.log.flushed_offset, core.log.end_offset)
         progress = self.progress_of(voter)
         return NO_OFFSET if progress is None else progress.end_offset
 

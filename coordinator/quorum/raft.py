@@ -265,6 +265,7 @@ class Raft:
         core.wake_ms = NEVER
         while self._poll_role():
             core.wake_ms = NEVER
+        core.wake(core.connections.first_deadline_ms)
 
     def _poll_role(self) -> bool:
         core, state = self._core, self._core.state

@@ -110,7 +110,7 @@ class Rules:
         count itself (KAFKA-16531)."""
         return self.majority(len(voters)) - voters.is_voter(key)
 
-    def is_commit_member(self, voters: VoterSet, key: ReplicaKey) -> bool:
+    def counts_itself(self, voters: VoterSet, key: ReplicaKey) -> bool:
         """True if a leader counts its own log: only if it is a voter (KAFKA-16530)."""
         return voters.is_voter(key)
 

@@ -54,7 +54,7 @@ class QuorumDisk:
     """What a node keeps when its process ends."""
 
     directory_id: Uuid
-    state: QuorumState = QuorumState()
+    state: QuorumState = field(default_factory=QuorumState)
     start_offset: int = 0
     start_chain: int = 0
     batches: list[StoredBatch] = field(default_factory=list)

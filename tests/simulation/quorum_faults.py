@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Final
 
 from coordinator.quorum.replicas import ReplicaKey
 from coordinator.quorum.roles import Role
 from coordinator.quorum.rules import RULES, Rules
+from coordinator.quorum.voter_set import NO_OFFSET
 from tests.simulation.quorum_node import QuorumNode
 from tests.simulation.quorum_world import QuorumWorld
 
@@ -219,7 +221,9 @@ KINDS: Final = [fault for fault, weight in FAULTS for _ in range(weight)]
 def simulate(seed: int, steps: int, rules: Rules = RULES) -> QuorumWorld:
     """Runs a quorum through faults, and checks it."""
     world = QuorumWorld(seed, rules)
-    world.start_all()
+    for node in world.nodes.values():
+        if node.node_id <= len(world.voter_sets.get(NO_OFFSET, world.static_voters)) or world.dice.random() < 0.4:
+            node.start()
     world.run_for(world.dice.choice((0, 500, 3_000)))
     for _ in range(steps):
         fault = world.dice.choice(KINDS)
@@ -227,4 +231,25 @@ def simulate(seed: int, steps: int, rules: Rules = RULES) -> QuorumWorld:
         fault(world)
         world.run_for(world.dice.choice((0, 1, 10, 100, 700, 2_500)))
     world.settle()
+    return world
+
+
+def simulate_restored(seed: int, steps: int, rules: Rules = RULES) -> QuorumWorld:
+    """Runs a quorum in which a majority starts from old copies of its disks, as no protocol survives."""
+    world = QuorumWorld(seed, rules)
+    world.start_all()
+    world.run_for(3_000)
+    copies = {node_id: deepcopy(node.disk) for node_id, node in world.nodes.items()}
+    for _ in range(steps):
+        propose(world)
+        world.run_for(world.dice.choice((10, 100, 700)))
+    world.is_restored = True
+    for node_id in world.dice.sample(sorted(world.nodes), len(world.nodes) - 1):
+        node = world.nodes[node_id]
+        node.stop(power=False)
+        node.disk = copies[node_id]
+        node.start()
+    for _ in range(steps):
+        propose(world)
+        world.run_for(world.dice.choice((10, 100, 700, 2_500)))
     return world

@@ -16,17 +16,17 @@ from collections.abc import Callable, Mapping, Set
 from random import Random
 from typing import Final
 
+from coordinator.cluster.brokers.info import Endpoint, FeatureRange
 from coordinator.cluster.snapshot import SnapshotId
 from coordinator.quorum.leadership import Location
-from coordinator.quorum.ready import LeaderAndRole, Request, Response, Send
+from coordinator.quorum.raft import Raft
+from coordinator.quorum.ready import LeaderAndRole, Response, Send
+from coordinator.quorum.replicas import ReplicaKey
 from coordinator.quorum.roles import Role
 from coordinator.quorum.rules import RULES, Rules
 from coordinator.quorum.voter_set import NO_OFFSET, VoterNode, VoterSet, from_record
-from coordinator.quorum.replicas import ReplicaKey
-from coordinator.cluster.brokers.info import Endpoint, FeatureRange
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.add_raft_voter import AddRaftVoterRequest
-from protocol.messages.add_raft_voter import Listener
+from protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
@@ -35,12 +35,13 @@ from protocol.messages.fetch_snapshot import FetchSnapshotRequest
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from protocol.messages.update_raft_voter import UpdateRaftVoterRequest
 from protocol.messages.vote import VoteRequest
+from protocol.records.batch import AT_LEADER_EPOCH
 from protocol.records.building import build
 from protocol.records.control import KRaftVersionRecord, VotersRecord
 from protocol.records.record import Record
 from protocol.types import NO_UUID, Uuid
 from tests.simulation.quorum_disk import StoredBatch, StoredSnapshot
-from tests.simulation.quorum_node import LISTENER, PORT, QuorumNode
+from tests.simulation.quorum_node import LISTENER, QuorumNode
 
 SETTLE_MS: Final = 60_000
 """Time within which a quorum without faults elects a leader and commits everything: many times what it needs."""
@@ -106,9 +107,12 @@ class QuorumWorld:
         self.voter_sets: dict[int, VoterSet] = {}
         self.snapshot_contents: dict[bytes, StoredSnapshot] = {}
         self.answers: list[Response] = []
-        self.dead: set[ReplicaKey] = set()
-        """Voters whose disk is lost."""
+        self.dead: dict[ReplicaKey, int] = {}
+        """Voters whose disk is lost, and the offset up to which they had flushed their log."""
         self.proposed = 0
+        self.is_restored = False
+        """True once a majority has lost committed records with their disks, which no protocol survives: then a node's
+        own high watermark is all that must hold."""
         # The nodes
         self.is_static = dice.random() < 0.25
         voters, others = dice.choice((1, 2, 3, 3, 3, 3, 4, 5)), dice.choice((0, 0, 1, 1, 2))
@@ -156,7 +160,7 @@ class QuorumWorld:
         """Ticks a node at its deadline. A tick that is already due earlier schedules the next."""
         at_ms = max(at_ms, self.now_ms)
         due = self._ticks.get(node.node_id)
-        if due is not None and due <= at_ms or at_ms > self.now_ms + 3_600_000:
+        if (due is not None and due <= at_ms) or at_ms > self.now_ms + 3_600_000:
             return
         self._ticks[node.node_id] = at_ms
 
@@ -195,7 +199,7 @@ class QuorumWorld:
             if node.incarnation == incarnation:
                 node.answered(correlation_id, code)
 
-        if receiver is None or receiver.raft is None and not self._is_lost(node.node_id, receiver.node_id):
+        if receiver is None or (receiver.raft is None and not self._is_lost(node.node_id, receiver.node_id)):
             self.after(self._delay(), lambda: failed(ErrorCode.BROKER_NOT_AVAILABLE))
             return
         if self._is_lost(node.node_id, receiver.node_id):
@@ -227,22 +231,26 @@ class QuorumWorld:
         self.after(self._delay(), arrive)
 
     def _damage(self, response: FetchResponse) -> None:
-        """Flips a bit of the records, in a part that the CRC covers."""
+        """Damages the records: flips a bit in a part that the CRC covers, or makes an epoch impossible."""
         data = response.responses[0].partitions[0] if response.responses else None
         if data is not None and data.records and len(data.records) > 61:
             records = bytearray(data.records)
-            records[self.dice.randrange(17, 61)] ^= 1 << self.dice.randrange(8)
+            if self.dice.random() < 0.3:  # an epoch that the CRC doesn't cover, later than the leader's
+                records[AT_LEADER_EPOCH : AT_LEADER_EPOCH + 4] = (data.current_leader.leader_epoch + 9).to_bytes(4)
+            else:
+                records[self.dice.randrange(17, 61)] ^= 1 << self.dice.randrange(8)
             data.records = bytes(records)
             self.counts["damaged records"] += 1
 
     def _at(self, location: Location) -> QuorumNode | None:
-        return next((node for node in self.nodes.values() if node.location == location), None)
+        node = self.nodes[int(location.host[1:])]
+        return node if node.port == location.port else None
 
     # What must hold
 
     def led(self, node: QuorumNode, leader: LeaderAndRole) -> None:
         """Checks a leader: it is the only one of its epoch, and has everything that is committed."""
-        if leader.role is not Role.LEADER:
+        if leader.role is not Role.LEADER or self.is_restored:
             return
         who = (node.node_id, node.incarnation)
         assert self.leaders.setdefault(leader.epoch, who) == who, f"epoch {leader.epoch} has a second leader"
@@ -255,6 +263,8 @@ class QuorumWorld:
 
     def appended(self, node: QuorumNode, batch: StoredBatch) -> None:
         """Checks a batch: it is the same on every node, with the same log before it."""
+        if self.is_restored:
+            return
         known = self.batches.setdefault((batch.epoch, batch.base_offset), batch.chain)
         assert known == batch.chain, f"node {node.node_id} has another batch at {batch.base_offset} of {batch.epoch}"
         raft = node.raft
@@ -262,24 +272,30 @@ class QuorumWorld:
         if raft.role is Role.LEADER:
             for offset, record in batch.control:
                 if isinstance(record, VotersRecord):
-                    self._check_change(raft.voters_before(offset)[0], from_record(record))
+                    self._check_change(node, raft.voters_before(offset)[0], from_record(record), offset)
 
-    def _check_change(self, before: VoterSet, after: VoterSet) -> None:
+    def _check_change(self, node: QuorumNode, before: VoterSet, after: VoterSet, offset: int) -> None:
+        """Checks a new voter set: it changes one voter, and the set of before is committed."""
         self.counts["voters written"] += 1
-        if not self.is_static:
+        if before.to_record().voters and any(voter.key.directory_id != NO_UUID for voter in before):
             changed = {voter.key for voter in before} ^ {voter.key for voter in after}
             assert len(changed) <= 1, f"the voters {before} become {after}"
+        for batch in node.disk.between(self.committed_to, offset):
+            for _, record in batch.control:
+                assert not isinstance(record, VotersRecord), f"{after} follows {before}, which is not committed"
 
     def committed(self, node: QuorumNode, high_watermark: int) -> None:
         """Checks a high watermark: what is before it is the same for all, and a majority has flushed it."""
         disk, raft = node.disk, node.raft
-        assert raft is not None
+        if raft is None or self.is_restored:
+            return
         chain = disk.chain_at(high_watermark)
         if chain is not None:
             known = self.chains.setdefault(high_watermark, chain)
             assert known == chain, f"node {node.node_id} commits other records before {high_watermark}"
         if high_watermark > self.committed_to:
-            assert raft.role is Role.LEADER, f"node {node.node_id} commits {high_watermark} first, as {raft.role}"
+            is_leader = raft.role in (Role.LEADER, Role.RESIGNED)  # it resigns after it has committed its own removal
+            assert is_leader, f"node {node.node_id} commits {high_watermark} first, as {raft.role}"
             self._check_majority(raft.voters, high_watermark)
             for batch in disk.between(self.committed_to, high_watermark):
                 known = self.chains.setdefault(batch.next_offset, batch.chain)
@@ -291,8 +307,8 @@ class QuorumWorld:
         having = 0
         for voter in voters:
             node = self.nodes[voter.key.node_id]
-            if voter.is_key(node.key) and node.disk.flushed >= offset:
-                having += 1
+            flushed = node.disk.flushed if voter.is_key(node.key) else self.dead.get(voter.key, 0)
+            having += flushed >= offset
         assert having > len(voters) // 2, f"{offset} is committed, but only {having} of {voters} have flushed it"
 
     def check_logs(self) -> None:
@@ -342,7 +358,7 @@ class QuorumWorld:
 
     def survives(self, removed: Set[ReplicaKey] = frozenset()) -> bool:
         """True if every voter set that may count keeps a majority of voters that are not lost."""
-        gone = self.dead | removed
+        gone = self.dead.keys() | removed
         for node in self.nodes.values():
             sets = [node.raft.voters] if node.raft is not None else []
             recovered = node.disk.recovered_voters()
@@ -372,7 +388,7 @@ class QuorumWorld:
     def lose_disk(self, node: QuorumNode) -> None:
         """Replaces a node's disk by an empty one, with another directory id."""
         self.counts["disk lost"] += 1
-        self.dead.add(node.key)
+        self.dead[node.key] = node.disk.flushed
         if node.raft is not None:
             node.stop(power=True)
         node.disk = type(node.disk)(self.new_directory())
@@ -389,25 +405,28 @@ class QuorumWorld:
     def settle(self) -> None:
         """Checks that a quorum without faults does everything that it should."""
         self.heal()
-        for _ in range(SETTLE_MS // 1_000):
-            self.run_for(1_000)
-            if self._is_settled():
-                break
-        else:
-            states = [
-                (node.node_id, node.raft.role.value, node.raft.epoch, node.raft.end_offset, node.raft.high_watermark)
-                for node in self.running
-                if node.raft is not None
-            ]
-            raise AssertionError(f"the quorum does not recover: {states}")
-        leader = self.leader()
-        assert leader is not None
+        self._await_settled()
+        leader, _ = self.led_by()
         before = self.committed_to
         assert self.propose(leader)
         self.run_for(3_000)
         assert self.committed_to > before, "a leader of a healthy quorum doesn't commit"
-        self._check_reconfiguration()
         self.check_logs()
+        self._check_stability()
+        self._check_isolated_leader()
+        self._check_reconfiguration()
+
+    def _await_settled(self) -> None:
+        for _ in range(SETTLE_MS // 1_000):
+            self.run_for(1_000)
+            if self._is_settled():
+                return
+        states = [
+            (node.node_id, node.raft.role.value, node.raft.epoch, node.raft.end_offset, node.raft.high_watermark)
+            for node in self.running
+            if node.raft is not None
+        ]
+        raise AssertionError(f"the quorum does not recover: {states}")
 
     def _is_settled(self) -> bool:
         leader = self.leader()
@@ -415,22 +434,66 @@ class QuorumWorld:
             return False
         return all(
             node is leader
-            or node.raft is not None
-            and node.raft.role is Role.FOLLOWER
-            and node.raft.epoch == leader.raft.epoch
-            and node.raft.high_watermark == leader.raft.end_offset
+            or (
+                node.raft is not None
+                and node.raft.role is Role.FOLLOWER
+                and node.raft.epoch == leader.raft.epoch
+                and node.raft.high_watermark == leader.raft.end_offset
+            )
             for node in self.running
         )
 
-    def _check_reconfiguration(self) -> None:
-        """Checks that a voter can be removed and added again (ReconfigurationNotStuck)."""
-        leader = self.leader()
-        if leader is None or leader.raft is None or not leader.raft.kraft_version or len(leader.raft.voters) < 2:
+    def _cut_off(self, lost: int) -> None:
+        self.cut = {(lost, node_id) for node_id in self.nodes} | {(node_id, lost) for node_id in self.nodes}
+
+    def _living(self, voters: VoterSet) -> list[int]:
+        return [voter.key.node_id for voter in voters if voter.is_key(self.nodes[voter.key.node_id].key)]
+
+    def _check_stability(self) -> None:
+        """Checks that a leader stays the leader while a minority is cut off, and when it comes back
+        (StableLeadership)."""
+        leader, raft = self.led_by()
+        epoch, voters = raft.epoch, raft.voters
+        living = self._living(voters)
+        if len(living) - 1 > len(voters) // 2:
+            self._cut_off(self.dice.choice([node_id for node_id in living if node_id != leader.node_id]))
+        self.run_for(8_000)
+        self.cut.clear()
+        self.run_for(5_000)
+        is_same = leader.raft is raft and raft.role is Role.LEADER and raft.epoch == epoch
+        assert is_same, "the leader of a majority is replaced"
+
+    def _check_isolated_leader(self) -> None:
+        """Checks that a leader that nobody reaches resigns, and that the others elect another."""
+        leader, raft = self.led_by()
+        epoch, voters = raft.epoch, raft.voters
+        if len(voters) == 1:
             return
+        self._cut_off(leader.node_id)
+        self.run_for(5_000)
+        assert raft.role is not Role.LEADER or raft.epoch > epoch, "a leader without a majority leads on"
+        if len(self._living(voters)) - 1 > len(voters) // 2:
+            self.run_for(10_000)
+            assert self.led_by()[0] is not leader, "a majority without its leader elects none"
+        self.cut.clear()
+        self._await_settled()
+
+    def led_by(self) -> tuple[QuorumNode, Raft]:
+        """Returns the leader, which must exist."""
+        leader = self.leader()
+        assert leader is not None, "nobody leads"
+        assert leader.raft is not None
+        return leader, leader.raft
+
+    def _check_reconfiguration(self) -> None:
+        """Checks that a voter can be removed (ReconfigurationNotStuck)."""
+        _, raft = self.led_by()
+        if not raft.kraft_version or len(raft.voters) < 2:
+            return
+        message: str | None = None
         for _ in range(8):
-            leader = self.leader()
-            assert leader is not None and leader.raft is not None
-            key = next(voter.key for voter in leader.raft.voters if voter.key != leader.key)
+            leader, raft = self.led_by()
+            key = next(voter.key for voter in raft.voters if voter.key != leader.key)
             self.answers.clear()
             self.remove_voter(key, leader)
             self.run_for(2_500)
@@ -440,5 +503,6 @@ class QuorumWorld:
             if not answer.error_code:
                 self.counts["removed at the end"] += 1
                 return
+            message = answer.error_message
             self.run_for(3_000)
-        raise AssertionError(f"a voter of a healthy quorum can't be removed: {answer.error_message}")
+        raise AssertionError(f"a voter of a healthy quorum can't be removed: {message}")
