@@ -77,6 +77,8 @@ class Host:
         self.loader: MetadataLoader = cluster.loader
         self.image_as_of_ms = cluster.current_as_of_ms
         """Returns the monotonic time up to which the image is current; None if it always is."""
+        self.is_loaded = cluster.is_loaded
+        """Returns True once the image has all records that were committed before this process started."""
         self.controller: Controller = cluster.controller
         self.metadata_snapshots = cluster.snapshots
         self.apis = apis

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple, Protocol
 
-from coordinator.quorum.ready import RaftConfig
-
 from broker.clock import Clock
 from broker.metadata.controllers import Controllers
 from broker.metadata.followed_log import FollowedLog
@@ -34,6 +32,7 @@ from coordinator.cluster.loader import MetadataLoader, raised
 from coordinator.cluster.quorum_state import read_quorum_state
 from coordinator.quorum.leadership import Leadership, Location
 from coordinator.quorum.observer import FetchLimits, Observer
+from coordinator.quorum.ready import RaftConfig
 from protocol.errors import KafkaError
 from protocol.types import Uuid
 from storage.disk import Disk

@@ -92,6 +92,11 @@ def begin_incarnation(
     )
 
 
+def always() -> bool:
+    """Returns True: the image is loaded before any request is answered."""
+    return True
+
+
 class ClusterPart(NamedTuple):
     """A node's part in the cluster, whatever its roles are."""
 
@@ -108,6 +113,8 @@ class ClusterPart(NamedTuple):
     """Returns the monotonic time at which the leader had no more records than the image has; None if this node
     leads.
     """
+    is_loaded: Callable[[], bool] = always
+    """Returns True once the image has all records that were committed before this node started."""
 
     def close(self) -> None:
         """Closes the log. No flush may be in progress. Raises LogDirFailure."""

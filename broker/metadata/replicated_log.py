@@ -54,6 +54,9 @@ class ReplicatedLog(FollowedLog):
         self._waiters: deque[CommitWaiter] = deque()
         self._applied_to = 0
         """The offset before which listeners have all records."""
+        self.is_loaded = False
+        """True once listeners have all records that were committed before this node started: a leader has told the high
+        watermark."""
         self._steps = Steps(clock)
 
     @property
@@ -155,6 +158,7 @@ class ReplicatedLog(FollowedLog):
                     yield from self._notify(batch)
                     self._applied_to = batch.next_offset
                     self._release()
+            self.is_loaded = True
         except Exception as failure:  # a node that has applied half of a batch must not continue
             self.fail(failure)
 

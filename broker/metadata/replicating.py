@@ -93,7 +93,9 @@ def open_replica(settings: MetadataSettings, quorum: Quorum, environment: Metada
         await requests.close()
 
     replica.on_leader = led
-    cluster = ClusterPart(loader.image, loader, log, controller, snapshots, stop, traffic)
+    cluster = ClusterPart(
+        loader.image, loader, log, controller, snapshots, stop, traffic, is_loaded=lambda: log.is_loaded
+    )
     return ReplicaPart(identity, cluster, log, replica)
 
 
