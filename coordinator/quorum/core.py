@@ -134,7 +134,14 @@ class Core:
     @property
     def may_elect(self) -> bool:
         """True if this node may begin an election."""
-        return not self.is_shutting_down and self.is_voter
+        history, key = self.history, self.replica.key
+        if self.is_shutting_down or not self.replica.can_vote:
+            return False
+        if self.voters.is_voter(key):
+            return True
+        is_uncommitted = history.last_offset >= self.high_watermark
+        was_voter = is_uncommitted and history.before(history.last_offset)[0].is_voter(key)
+        return was_voter and self.rules.may_elect_when_removed()
 
     @property
     def other_voters(self) -> list[VoterNode]:

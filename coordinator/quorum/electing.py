@@ -227,7 +227,8 @@ def poll_prospective(core: Core, state: Prospective) -> bool:
         if after is Role.UNATTACHED:
             core.become_unattached(core.epoch)
             return True
-    core.wake(state.election_ms)
+    else:
+        core.wake(state.election_ms)
     _request_votes(core, state)
     return False
 

@@ -34,6 +34,7 @@ from protocol.records.control import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     QuorumRecord,
+    VotersRecord,
     quorum_record,
 )
 from protocol.types import NO_UUID
@@ -149,7 +150,7 @@ class Leader:
         core.log.append([LogEnd(offset, core.epoch)], next_offset)
         core.history.add(control)
         core.out.writes.append(AppendBatches(batch, offset, next_offset, core.epoch, control))
-        if control:
+        if any(isinstance(record, VotersRecord) for record in records):
             self._fetched &= set(core.voters.ids)
         self.commit()
         return next_offset
@@ -214,6 +215,7 @@ class Leader:
     def _has_lost_majority(self) -> bool:
         core = self._core
         if not core.rules.checks_quorum(core.voters, core.replica.key):
+            self._check_ms = self._next_check_ms()  # a second voter has this time for its first fetch
             return False
         if core.now_ms < self._check_ms:
             core.wake(self._check_ms)

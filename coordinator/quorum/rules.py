@@ -114,6 +114,12 @@ class Rules:
         """True if a leader counts its own log: only if it is a voter (KAFKA-16530)."""
         return voters.is_voter(key)
 
+    def may_elect_when_removed(self) -> bool:
+        """True if a node begins elections, without counting itself, while its removal may not be committed: it may be
+        the only node that the others can follow, because only it has the record of the removal (section 4.2.2 of the
+        thesis that describes Raft)."""
+        return True
+
     def may_change_voters(self, voters_offset: int, high_watermark: int, epoch_start_offset: int) -> bool:
         """True if the leader may write another voter set: the last is committed, and so is a record of this epoch
         (the fault in the thesis that describes Raft, raft-dev 2015)."""

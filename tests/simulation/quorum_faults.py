@@ -147,13 +147,13 @@ def remove(world: QuorumWorld) -> None:
     keys = [voter.key for voter in leader.raft.voters]
     dead = [key for key in keys if key in world.dead]
     key = world.dice.choice(dead or keys)
-    if dead or world.survives({key}):
+    if world.survives_removal(key):
         world.remove_voter(key, leader)
 
 
 def remove_leader(world: QuorumWorld) -> None:
     leader = world.leader()
-    if leader is not None and world.survives({leader.key}):
+    if leader is not None and world.survives_removal(leader.key):
         world.remove_voter(leader.key, leader)
 
 
@@ -165,14 +165,16 @@ def remove_unknown(world: QuorumWorld) -> None:
 
 def lose_disk(world: QuorumWorld) -> None:
     node: QuorumNode = world.dice.choice(list(world.nodes.values()))
-    if not world.is_static and not world.dead and world.survives({node.key}):
+    if not world.is_static and not world.dead and not world.has_moved and world.survives_loss(node.key):
         world.lose_disk(node)
 
 
 def move(world: QuorumWorld) -> None:
     """A node gets another port; its voter data must follow (UpdateRaftVoter)."""
     node = world.dice.choice(list(world.nodes.values()))
-    if node.location not in world.bootstrap and not world.is_static:
+    is_survived = not world.dead and not world.has_moved and world.survives_loss(node.key)
+    if node.location not in world.bootstrap and not world.is_static and is_survived:
+        world.has_moved = True
         if node.raft is not None:
             node.stop(power=False)
         node.port += 1

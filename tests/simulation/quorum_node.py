@@ -98,7 +98,7 @@ class QuorumNode:
         )  # fmt: skip
         self.raft = Raft(
             replica,
-            CONFIG._replace(auto_join=self.auto_join),
+            world.config._replace(auto_join=self.auto_join),
             self.disk.recovered(),
             self.disk.state,
             world.static_voters,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Final
 
@@ -41,7 +41,7 @@ from protocol.records.control import KRaftVersionRecord, VotersRecord
 from protocol.records.record import Record
 from protocol.types import NO_UUID, Uuid
 from tests.simulation.quorum_disk import StoredBatch, StoredSnapshot
-from tests.simulation.quorum_node import LISTENER, QuorumNode
+from tests.simulation.quorum_node import CONFIG, LISTENER, QuorumNode
 
 SETTLE_MS: Final = 60_000
 """Time within which a quorum without faults elects a leader and commits everything: many times what it needs."""
@@ -113,6 +113,9 @@ class QuorumWorld:
         self.is_restored = False
         """True once a majority has lost committed records with their disks, which no protocol survives: then a node's
         own high watermark is all that must hold."""
+        self.has_moved = False
+        """True once a node has another address than the voter set says, so that it can't be asked for its vote."""
+        self.config = CONFIG._replace(election_timeout_ms=dice.choice((1_000, 1_000, 1_000, 100)))
         # The nodes
         self.is_static = dice.random() < 0.25
         voters, others = dice.choice((1, 2, 3, 3, 3, 3, 4, 5)), dice.choice((0, 0, 1, 1, 2))
@@ -126,7 +129,9 @@ class QuorumWorld:
             self.static_voters = VoterSet(self._voter(node, static=True) for node in first)
         else:
             self._format(first)
-        self.bootstrap = tuple(node.location for node in dice.sample(first, dice.randint(1, len(first))))
+        self.bootstrap = tuple(
+            node.location for node in dice.sample(first, dice.randint(min(2, len(first)), len(first)))
+        )
         for node in self.nodes.values():
             node.auto_join = node.node_id > voters and node.can_vote and dice.random() < 0.3
 
@@ -300,6 +305,11 @@ class QuorumWorld:
             for batch in disk.between(self.committed_to, high_watermark):
                 known = self.chains.setdefault(batch.next_offset, batch.chain)
                 assert known == batch.chain, f"leader {node.node_id} commits other records"
+            last = disk.batches[-1] if disk.batches else None
+            for batch in disk.between(self.committed_to, high_watermark):
+                last = batch
+            assert last is not None
+            assert last.epoch == raft.epoch, f"leader {node.node_id} commits a record of epoch {last.epoch} by counting"
             self.committed_to = high_watermark
 
     def _check_majority(self, voters: VoterSet, offset: int) -> None:
@@ -356,16 +366,26 @@ class QuorumWorld:
 
     # Changes of the voters
 
-    def survives(self, removed: Set[ReplicaKey] = frozenset()) -> bool:
-        """True if every voter set that may count keeps a majority of voters that are not lost."""
-        gone = self.dead.keys() | removed
+    def _voter_sets(self) -> Iterator[VoterSet]:
+        """Yields the voter sets that may count: those of running nodes, and those on disks."""
         for node in self.nodes.values():
-            sets = [node.raft.voters] if node.raft is not None else []
+            if node.raft is not None:
+                yield node.raft.voters
             recovered = node.disk.recovered_voters()
-            for voters in [*sets, *([recovered] if recovered is not None else [])]:
-                lost = sum(voter.key in gone for voter in voters)
-                if 2 * (len(voters) - lost) <= len(voters) + len(removed):
-                    return False
+            if recovered is not None:
+                yield recovered
+
+    def survives_loss(self, key: ReplicaKey) -> bool:
+        """True if every voter set keeps a majority when another voter is lost."""
+        gone = self.dead.keys() | {key}
+        return all(2 * sum(voter.key not in gone for voter in voters) > len(voters) for voters in self._voter_sets())
+
+    def survives_removal(self, key: ReplicaKey) -> bool:
+        """True if every voter set keeps a majority when a voter is removed from it."""
+        for voters in self._voter_sets():
+            after = [voter.key for voter in voters if voter.key != key]
+            if 2 * sum(other not in self.dead for other in after) <= len(after):
+                return False
         return True
 
     def add_voter(self, node: QuorumNode, leader: QuorumNode) -> None:
@@ -493,7 +513,10 @@ class QuorumWorld:
         message: str | None = None
         for _ in range(8):
             leader, raft = self.led_by()
-            key = next(voter.key for voter in raft.voters if voter.key != leader.key)
+            keys = [voter.key for voter in raft.voters if voter.key != leader.key]
+            key = next((key for key in keys if key in self.dead), keys[0])
+            if not self.survives_removal(key):
+                return
             self.answers.clear()
             self.remove_voter(key, leader)
             self.run_for(2_500)
