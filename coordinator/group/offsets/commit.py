@@ -147,7 +147,8 @@ def _check_transactional(state: GroupState, request: TxnOffsetCommitRequest, ver
     if group is None:
         if epoch < 0:
             return any_partition
-        raise _for_producer(KafkaError(ErrorCode.GROUP_ID_NOT_FOUND), version)
+        knows_not_found = version >= FIRST_EPOCHS_VERSION
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if knows_not_found else ErrorCode.ILLEGAL_GENERATION)
     try:
         return group.check_offset_commit(
             request.member_id, request.group_instance_id, epoch, version, transactional=True
@@ -165,8 +166,8 @@ def _check_partition(check: CommitCheck, topic: str, topic_id: Uuid, partition: 
 
 def _for_producer(error: KafkaError, version: int) -> KafkaError:
     """Returns the error as a producer expects it: before KIP-1319 it knows only generations."""
-    is_new = error.code in (ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND)
-    return KafkaError(ErrorCode.ILLEGAL_GENERATION) if is_new and version < FIRST_EPOCHS_VERSION else error
+    is_new = error.code is ErrorCode.STALE_MEMBER_EPOCH and version < FIRST_EPOCHS_VERSION
+    return KafkaError(ErrorCode.ILLEGAL_GENERATION) if is_new else error
 
 
 def _topic_id(state: GroupState, name: str) -> Uuid:
