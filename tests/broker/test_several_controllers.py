@@ -13,14 +13,14 @@ import uvloop
 
 from broker.config import BrokerConfig
 from coordinator.cluster.controller import Asker
-from coordinator.cluster.quorum_state import read_quorum_state
+from coordinator.cluster.quorum_state import read_quorum_state, write_quorum_state
 from programs.run.controller_server import ControllerServer
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.vote import VoteRequest, VoteResponse
 from storage.disk import OsDisk
-from tests.broker.controllers import formatted, is_active
+from tests.broker.controllers import formatted, is_active, serving_controller
 from tests.broker.test_controller_listener import Controller
 from tests.waiting import until
 
@@ -164,3 +164,21 @@ async def test_without_a_majority_no_request_is_authorized_by_the_lack_of_entrie
     alone = Controller(server)
     answer = await alone.ask(VoteRequest(cluster_id=None, voter_id=1, topics=[]), VoteResponse)
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize(("ahead", "starts"), [(1, True), (2, False)])
+async def test_the_only_voter_does_not_lead_a_log_that_ends_epochs_before_its_quorum_state(
+    tmp_path: Path, ahead: int, starts: bool
+) -> None:
+    """It stores its election before the first record of its epoch, so one epoch may be missing after a crash."""
+    async with serving_controller(tmp_path) as server:
+        epoch = server.part.log.epoch
+    folder = str(tmp_path / "__cluster_metadata-0")
+    write_quorum_state(OsDisk(), folder, read_quorum_state(OsDisk(), folder)._replace(leader_epoch=epoch + ahead))
+    if starts:
+        async with serving_controller(tmp_path) as server:
+            assert server.part.log.epoch == epoch + ahead + 1
+    else:
+        with pytest.raises(KafkaError, match=f"in epoch {epoch}, but quorum-state has epoch {epoch + ahead}"):
+            async with serving_controller(tmp_path):
+                pass
