@@ -21,6 +21,7 @@ from broker.metadata.observing import Threads
 from broker.metadata.replicated_log import ReplicatedLog
 from broker.metadata.snapshots import Snapshots
 from client.errors import PeerError, RequestTimedOut, UnsupportedVersion
+from client.settings import SOFTWARE_NAME, SOFTWARE_VERSION
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.quorum_state import NOBODY
 from coordinator.quorum.observer import BeginSnapshot, DropSnapshot, WritePiece
@@ -43,6 +44,7 @@ from coordinator.quorum.roles import Role
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.messages import messages_of
+from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from protocol.schema import identity
@@ -364,11 +366,14 @@ class RaftReplica:
         channel = self._channels.others
         if isinstance(send.request, FetchRequest | FetchSnapshotRequest):
             channel = self._channels.fetches
-        response = messages_of(ApiKey(identity(type(send.request)).key)).response
+        request = send.request
+        if isinstance(request, ApiVersionsRequest):  # a node rejects it without the name of the software
+            request.client_software_name, request.client_software_version = SOFTWARE_NAME, SOFTWARE_VERSION
+        response = messages_of(ApiKey(identity(type(request)).key)).response
         answer: object
         try:
             peer = channel.peer(send.destination)
-            answer = await peer.send(send.request, response, timeout_ms=max(send.timeout_ms, 1), max_dials=1)
+            answer = await peer.send(request, response, timeout_ms=max(send.timeout_ms, 1), max_dials=1)
         except UnsupportedVersion:
             answer = ErrorCode.UNSUPPORTED_VERSION
         except RequestTimedOut:
