@@ -196,7 +196,11 @@ class QuorumWorld:
 
     def _delay(self) -> int:
         dice = self.dice
-        return dice.randint(0, self.delay_ms) if dice.random() > 0.02 else dice.randint(0, min(self.delay_ms * 60, MAX_DELAY_MS))
+        return (
+            dice.randint(0, self.delay_ms)
+            if dice.random() > 0.02
+            else dice.randint(0, min(self.delay_ms * 60, MAX_DELAY_MS))
+        )
 
     def deliver_request(self, node: QuorumNode, send: Send) -> None:
         """Sends a request over the network."""
