@@ -78,11 +78,16 @@ def _stored_partitions(directory: str, disk: Disk) -> Iterator[str]:
 class Guard:
     """Rejects a log that has lost records, unless the operator has accepted the loss."""
 
-    def __init__(self, folder: str, evidence: Evidence, disk: Disk, *, accept: bool = False) -> None:
+    def __init__(
+        self, folder: str, evidence: Evidence, disk: Disk, *, accept: bool = False, is_only_copy: bool = True
+    ) -> None:
+        """`is_only_copy` is False for a voter of a quorum of several: its log may end before the epoch in
+        `quorum-state`, and before a snapshot that it has just fetched."""
         self._folder = folder
         self._evidence = evidence
         self._disk = disk
         self._accept = accept
+        self._is_only_copy = is_only_copy
 
     def before_cut(self, cut: Cut) -> None:
         """Saves the bytes that are about to be cut. Raises LostMetadata unless they are a torn end."""
@@ -123,7 +128,7 @@ class Guard:
 
     def check(self, end_offset: int, last_epoch: int, snapshots: Sequence[SnapshotId], quorum: QuorumState) -> None:
         """Raises LostMetadata if the log lacks records that other files show."""
-        if not self._accept:
+        if not self._accept and self._is_only_copy:
             problem = missing(end_offset, last_epoch, snapshots, quorum, self._evidence)
             if problem is not None:
                 raise LostMetadata(self._folder, f"its records end before offset {end_offset}, {problem}")

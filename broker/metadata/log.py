@@ -17,10 +17,11 @@ from broker.clock import Clock
 from broker.logging import get_logger
 from broker.metadata.damage import Guard
 from coordinator.cluster.quorum import FOLDER, TOPIC_ID
-from coordinator.cluster.quorum_state import QuorumState, read_quorum_state
+from coordinator.cluster.quorum_state import NOBODY, QuorumState, read_quorum_state
 from coordinator.cluster.record import MetadataBatch, decode_batches
 from coordinator.cluster.snapshot import SnapshotId, find_snapshots, leftovers, snapshot_path
 from coordinator.cluster.topics.names import METADATA_TOPIC
+from coordinator.quorum.pieces import SnapshotPiece
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import iter_batches
 from protocol.types import TopicPartition
@@ -106,6 +107,16 @@ class MetadataLog:
         """The offset before which all records are committed."""
         return self._log.high_watermark
 
+    @property
+    def role(self) -> str:
+        """This node's role in the quorum, as Kafka's metric current-state names it."""
+        return "observer"
+
+    @property
+    def voted_id(self) -> int:
+        """The node that this node has voted for in this epoch; -1 for none."""
+        return NOBODY
+
     def report_failures(self, report: Report) -> None:
         """Reports failures of the log's disk to `report`, from any thread."""
         self._log.report = report
@@ -161,6 +172,25 @@ class MetadataLog:
         with self.failing("removing snapshots of"):
             for snapshot_id in snapshot_ids:
                 self._disk.unlink(snapshot_path(self.directory, snapshot_id), missing_ok=True)
+
+    def read_snapshot_piece(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> SnapshotPiece | None:
+        """Reads a piece of a snapshot. For a worker thread. Returns None if the snapshot is gone. Raises
+        LogDirFailure.
+        """
+        with self.failing("reading a snapshot of"):
+            try:
+                handle = self._disk.open(snapshot_path(self.directory, snapshot_id), writable=False)
+            except FileNotFoundError:
+                return None
+            try:
+                size_bytes = self._disk.size(handle)
+                if not 0 <= position < size_bytes:
+                    return SnapshotPiece(b"", size_bytes)
+                return SnapshotPiece(
+                    self._disk.pread(handle, min(max_bytes, size_bytes - position), position), size_bytes
+                )
+            finally:
+                self._disk.close(handle)
 
     def close(self) -> None:
         """Flushes and closes the log. Raises LogDirFailure."""
