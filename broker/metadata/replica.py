@@ -32,9 +32,9 @@ from coordinator.quorum.ready import (
     AppendBatches,
     Flush,
     LeaderAndRole,
+    RaftReply,
     ReadRecords,
     Ready,
-    Reply,
     Send,
     TruncateTo,
     Write,
@@ -99,7 +99,7 @@ class RaftReplica:
         self._slow: asyncio.Task[None] | None = None
         """The task that carries out a `Ready` with the help of a thread; None if there is none."""
         self._tickets = count()
-        self._waiting: dict[int, asyncio.Future[Reply]] = {}
+        self._waiting: dict[int, asyncio.Future[RaftReply]] = {}
         self._sending: set[asyncio.Task[None]] = set()
         self._flushing = False
         self._flush: Flush | None = None
@@ -336,7 +336,7 @@ class RaftReplica:
             logger.info("the quorum has a leader", node=leader.leader_id, epoch=leader.epoch, role=leader.role.value)
         self.on_leader(leader)
 
-    def _reply(self, reply: Reply) -> None:
+    def _reply(self, reply: RaftReply) -> None:
         waiting = self._waiting.get(reply.ticket)
         if waiting is None or waiting.done():  # the connection is gone
             return

@@ -16,11 +16,11 @@ from coordinator.quorum.ready import (
     AdoptSnapshot,
     AppendBatches,
     Flush,
+    LocalReplica,
     RaftConfig,
+    RaftReply,
     ReadRecords,
     Ready,
-    Replica,
-    Reply,
     Request,
     Response,
     TruncateTo,
@@ -92,7 +92,7 @@ class QuorumNode:
         self.incarnation += 1
         self._is_flushing, self._next_flush = False, None
         self._tickets = {}
-        replica = Replica(
+        replica = LocalReplica(
             "the-cluster", self.key, (Endpoint(LISTENER, *self.location),) if self.can_vote else (), LISTENER,
             self.can_vote,
         )  # fmt: skip
@@ -230,7 +230,7 @@ class QuorumNode:
             self._high_watermark = ready.high_watermark
             world.committed(self, ready.high_watermark)
 
-    def _reply(self, reply: Reply) -> None:
+    def _reply(self, reply: RaftReply) -> None:
         sender = self._tickets.pop(reply.ticket, (0, 0))
         assert sender != (0, 0), f"ticket {reply.ticket} is answered twice"
         response = reply.response
