@@ -114,6 +114,8 @@ class RaftReplica:
 
     def start(self) -> None:
         """Takes part in the quorum, from now on."""
+        if not self.raft.is_voter:
+            logger.warning("not a voter: waits until it is added (AddRaftVoter)", voters=str(self.raft.voters))
         self._log.propose = self._propose
         self._snapshots.on_change = self._snapshots_changed
         self._give(lambda: None)
