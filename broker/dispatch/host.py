@@ -31,7 +31,7 @@ from protocol.errors import ProtocolError
 from protocol.lazy import lazy
 
 if TYPE_CHECKING:
-    from broker.metadata.leading_quorum import Quorum
+    from broker.metadata.leading_quorum import QuorumNode
     from broker.request import mutation_quotas
     from broker.request.client_quotas import ClientQuotas
     from broker.request.mutation_quotas import MutationQuotas
@@ -67,7 +67,7 @@ class Host:
         clock: Clock,
         cluster: ClusterPart,
         apis: Apis,
-        lead_quorum: Callable[[], Quorum] | None,
+        lead_quorum: Callable[[], QuorumNode] | None,
     ) -> None:
         """`lead_quorum` returns the quorum of a controller in this process, at its first use."""
         self.live_config = live_config
@@ -132,7 +132,7 @@ class Host:
         return mutation_quotas.MutationQuotas(self.image, self.clock, burst_s)
 
     @cached_property
-    def quorum(self) -> Quorum:
+    def quorum(self) -> QuorumNode:
         """The quorum of the controller in this process. A broker with remote controllers never uses it, because
         it forwards these requests."""
         assert self._lead_quorum is not None

@@ -44,7 +44,7 @@ QuorumRequest: TypeAlias = (
 """The requests that a node of the quorum answers."""
 
 
-class QuorumDescription(NamedTuple):
+class DescribedQuorum(NamedTuple):
     """The quorum as its leader sees it."""
 
     leader_id: int
@@ -54,7 +54,7 @@ class QuorumDescription(NamedTuple):
     observers: Sequence[ReplicaProgress]
 
 
-class Quorum(Protocol):
+class QuorumNode(Protocol):
     """The metadata quorum, of which this node is a voter."""
 
     @property
@@ -66,7 +66,7 @@ class Quorum(Protocol):
         """Returns the response to another node's request, which came on this listener."""
         ...
 
-    def describe(self) -> QuorumDescription:
+    def describe(self) -> DescribedQuorum:
         """Returns the progress of all replicas. Raises NOT_LEADER_OR_FOLLOWER if another node leads."""
         ...
 
@@ -108,12 +108,12 @@ class LeadingQuorum:
                 error = error_of_removed(leader.voter, request)
                 return RemoveRaftVoterResponse(error_code=error.code, error_message=error.message)
 
-    def describe(self) -> QuorumDescription:
+    def describe(self) -> DescribedQuorum:
         """Returns the progress of this voter and of the observers."""
         now_ms = self._clock.now_ms()
         own = ReplicaProgress(self.leader.voter.key, self._log.end_offset, fetched_ms=now_ms, caught_up_ms=now_ms)
         observers = self.leader.observers.active(now_ms)
-        return QuorumDescription(self.leader_id, self._log.epoch, self._log.high_watermark, [own], observers)
+        return DescribedQuorum(self.leader_id, self._log.epoch, self._log.high_watermark, [own], observers)
 
     async def fetch(self, request: FetchRequest, version: int, listener: str) -> FetchResponse:
         """Answers a replica's Fetch: at once if there are new records, otherwise when records are committed or its

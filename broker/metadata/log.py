@@ -211,11 +211,13 @@ def open_metadata_log(
     worker: Worker,
     config: LogConfig = CONFIG,
     guard: Guard | None = None,
+    is_only_copy: Callable[[L], bool] = lambda _: True,
 ) -> L:
     """Opens the log in a log directory, as a log of this `kind`; creates it if it is missing, and removes the leftovers
     of an interrupted snapshot or removal.
 
-    A `guard` rejects a log that has lost records. Without one, damaged records are truncated, and a log that ends
+    A `guard` rejects a damaged log and, if it is the only copy, a log that has lost records. A voter of several may
+    lack its last records, because the others have them. Without a guard, damaged records are truncated. A log that ends
     before its snapshot, by epoch or by offset in the same epoch, starts again after the snapshot: a leader has all
     records. Raises LogDirFailure, CorruptCheckpoint, LostMetadata.
     """
@@ -237,7 +239,7 @@ def open_metadata_log(
     quorum = read_quorum_state(disk, folder)
     metadata_log = kind(log, quorum, disk=disk, clock=clock, worker=worker)
     snapshots = metadata_log.snapshots()
-    if guard is not None:
+    if guard is not None and is_only_copy(metadata_log):
         guard.check(log.log_end_offset, max(log.last_leader_epoch, 0), snapshots, quorum)
     latest = snapshots[-1] if snapshots else SnapshotId(0, 0)
     if (latest.epoch, latest.offset) > (max(log.last_leader_epoch, 0), log.log_end_offset):

@@ -11,16 +11,17 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from itertools import count
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from broker.clock import Clock, Timer, pause
 from broker.logging import get_logger
 from broker.metadata.controllers import Controllers
-from broker.metadata.leading_quorum import QuorumDescription, QuorumRequest
+from broker.metadata.leading_quorum import DescribedQuorum, QuorumRequest
 from broker.metadata.observing import Threads
 from broker.metadata.replicated_log import ReplicatedLog
 from broker.metadata.snapshots import Snapshots
 from client.errors import PeerError, RequestTimedOut, UnsupportedVersion
+from client.settings import SOFTWARE_NAME, SOFTWARE_VERSION
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.quorum_state import NOBODY
 from coordinator.quorum.observer import BeginSnapshot, DropSnapshot, WritePiece
@@ -43,6 +44,7 @@ from coordinator.quorum.roles import Role
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.messages import messages_of
+from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from protocol.schema import identity
@@ -55,7 +57,7 @@ STOP_POLL_MS: Final = 10
 
 NOT_LED: Final = KafkaError(ErrorCode.NOT_CONTROLLER, "another node leads the quorum")
 
-T = TypeVar("T")
+STOPPED: Final = KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "this node no longer takes part in the quorum")
 
 logger = get_logger(__name__)
 
@@ -71,7 +73,7 @@ class Channels(NamedTuple):
         await asyncio.gather(*(controllers.close() for controllers in self))
 
 
-class QuorumReplica:
+class RaftReplica:
     """This node as a replica of the metadata log."""
 
     def __init__(
@@ -105,12 +107,15 @@ class QuorumReplica:
         self._timer: Timer | None = None
         self._is_stopped = False
         self._is_draining = False
-        self._problem = ""
+        self._problems: dict[object, str] = {}
+        """The last problem with each other node, and with the quorum."""
 
     # Inputs.
 
     def start(self) -> None:
         """Takes part in the quorum, from now on."""
+        if not self.raft.is_voter:
+            logger.warning("not a voter: waits until it is added (AddRaftVoter)", voters=str(self.raft.voters))
         self._log.propose = self._propose
         self._snapshots.on_change = self._snapshots_changed
         self._give(lambda: None)
@@ -129,7 +134,8 @@ class QuorumReplica:
         if self._slow is not None:
             await asyncio.wait([self._slow])
         for waiting in self._waiting.values():
-            waiting.cancel()
+            if not waiting.done():
+                waiting.set_exception(STOPPED)
         await self._channels.close()
 
     @property
@@ -208,7 +214,7 @@ class QuorumReplica:
         """Returns the response to another node's request, which came on this listener. Raises KafkaError,
         LogDirFailure."""
         if not self._takes_part:
-            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "this node no longer takes part in the quorum")
+            raise STOPPED
         ticket = next(self._tickets)
         self._waiting[ticket] = asyncio.get_running_loop().create_future()
         self._give(lambda: self.raft.request(request, version, listener, ticket, self._now_ms))
@@ -223,14 +229,14 @@ class QuorumReplica:
             set_piece(reply.response, wish, piece)
         return reply.response
 
-    def describe(self) -> QuorumDescription:
+    def describe(self) -> DescribedQuorum:
         """Returns the progress of all replicas. Raises NOT_LEADER_OR_FOLLOWER."""
         if self.raft.role is not Role.LEADER:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         now_ms = self._now_ms
         voters, observers = self.raft.describe(now_ms)
         ahead_ms = self._clock.now_ms() - now_ms
-        return QuorumDescription(
+        return DescribedQuorum(
             self.raft.leader_id,
             self.raft.epoch,
             self.raft.high_watermark,
@@ -362,27 +368,32 @@ class QuorumReplica:
         channel = self._channels.others
         if isinstance(send.request, FetchRequest | FetchSnapshotRequest):
             channel = self._channels.fetches
-        response = messages_of(ApiKey(identity(type(send.request)).key)).response
+        request = send.request
+        if isinstance(request, ApiVersionsRequest):  # a node rejects it without the name of the software
+            request.client_software_name, request.client_software_version = SOFTWARE_NAME, SOFTWARE_VERSION
+        response = messages_of(ApiKey(identity(type(request)).key)).response
         answer: object
         try:
             peer = channel.peer(send.destination)
-            answer = await peer.send(send.request, response, timeout_ms=max(send.timeout_ms, 1), max_dials=1)
+            answer = await peer.send(request, response, timeout_ms=max(send.timeout_ms, 1), max_dials=1)
         except UnsupportedVersion:
             answer = ErrorCode.UNSUPPORTED_VERSION
         except RequestTimedOut:
             answer = ErrorCode.REQUEST_TIMED_OUT
         except (PeerError, ProtocolError) as error:
-            self._log_problem(str(error))
+            self._log_problem(str(error), send.destination)
             answer = ErrorCode.BROKER_NOT_AVAILABLE
+        else:
+            self._problems.pop(send.destination, None)
         self._give(partial(self._answered, send.correlation_id, answer))
 
     def _answered(self, correlation_id: int, answer: object) -> None:
         self.raft.response(correlation_id, answer, self._now_ms)  # type: ignore[arg-type]  # of the request's class
 
-    def _log_problem(self, problem: str) -> None:
-        """Logs a problem once, not at every attempt."""
-        if problem != self._problem:
-            self._problem = problem
+    def _log_problem(self, problem: str, subject: object = None) -> None:
+        """Logs a problem once, not at every attempt. `subject` is the address of the node that it is about."""
+        if problem != self._problems.get(subject):
+            self._problems[subject] = problem
             logger.warning("a problem in the quorum", reason=problem)
 
 

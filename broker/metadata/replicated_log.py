@@ -7,7 +7,7 @@ an answer by `when_committed`, or NOT_CONTROLLER if another node leads before.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NoReturn
 
 from broker.clock import Clock
@@ -23,6 +23,7 @@ from coordinator.quorum.roles import Role
 from coordinator.quorum.voter_set import ControlRecord
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import read_header
+from protocol.records.control import VotersRecord
 from storage.disk import Disk
 from storage.log import Log
 from storage.producers.entry import Origin
@@ -89,13 +90,24 @@ class ReplicatedLog(FollowedLog):
         """Flushes the records of the previous run, and returns what the raft core needs of the log. Raises
         LogDirFailure, LogDirFull, KafkaError and ProtocolError."""
         self._log.flush(self._clock.now_ms())
+        epochs = tuple((entry.epoch, entry.start_offset) for entry in self._log.epochs.entries)
         snapshots = tuple(self.snapshots())
+        return RecoveredLog(self.start_offset, self.end_offset, epochs, snapshots, tuple(self._control()))
+
+    def voters(self, static: Iterable[int]) -> list[int]:
+        """Returns the voters of the log's end; `static` are those of the configuration, which count if the log has
+        none."""
+        sets = [record for _, record in self._control() if isinstance(record, VotersRecord)]
+        return sorted(voter.voter_id for voter in sets[-1].voters) if sets else sorted(static)
+
+    def _control(self) -> list[ControlRecord]:
+        """Returns the control records of the last snapshot, then those of the log after it."""
+        snapshots = self.snapshots()
         control = list(self._control_of(snapshots[-1])) if snapshots else []
         start = max(self.start_offset, snapshots[-1].offset if snapshots else 0)
         for batch in self._read(start, self.end_offset):
             control += [ControlRecord(batch.base_offset + index, record) for index, record in enumerate(batch.quorum)]
-        epochs = tuple((entry.epoch, entry.start_offset) for entry in self._log.epochs.entries)
-        return RecoveredLog(self.start_offset, self.end_offset, epochs, snapshots, tuple(control))
+        return control
 
     def _control_of(self, snapshot_id: SnapshotId) -> Iterator[ControlRecord]:
         for record in read_snapshot(self._disk, snapshot_path(self.directory, snapshot_id)).quorum:

@@ -24,7 +24,7 @@ from broker.metadata.log import open_metadata_log
 from broker.metadata.opening import ClusterPart, MetadataSettings, first_records
 from broker.metadata.registering import Registering
 from broker.metadata.remote_controller import RemoteController
-from broker.metadata.replica import Channels, QuorumReplica
+from broker.metadata.replica import Channels, RaftReplica
 from broker.metadata.replicated_log import ReplicatedLog
 from broker.metadata.snapshots import Snapshots
 from client.traffic import PeerTraffic
@@ -51,14 +51,14 @@ class ReplicaPart(NamedTuple):
     identity: Identity
     cluster: ClusterPart
     log: ReplicatedLog
-    replica: QuorumReplica
+    replica: RaftReplica
 
 
 def open_replica(settings: MetadataSettings, quorum: Quorum, environment: MetadataEnvironment) -> ReplicaPart:
     """Loads the newest snapshot; later records are applied once the quorum has committed them. Raises WrongOwner,
     CorruptCheckpoint, KafkaError, OSError."""
     identity = _identity(settings, environment)
-    log = _open_log(settings, environment)
+    log = _open_log(settings, quorum, environment)
     loader = MetadataLoader(Image(identity.cluster_id), environment.on_fault)
     for snapshot_id in log.snapshots()[-1:]:
         log.begin_at(snapshot_id)
@@ -75,7 +75,7 @@ def open_replica(settings: MetadataSettings, quorum: Quorum, environment: Metada
         for peers in (quorum.peers._replace(traffic=traffic), quorum.peers, quorum.peers)
     )
     raft = _raft(settings, quorum, identity, log, environment)
-    replica = QuorumReplica(raft, log, loader, snapshots, Channels(fetches, votes), clock, worker)
+    replica = RaftReplica(raft, log, loader, snapshots, Channels(fetches, votes), clock, worker)
     log.on_failure = environment.on_failure
     own = own_registration(settings.options.node_id, environment.new_uuid(), settings.options.controller_listeners)
     controller = _controller(settings, loader, log, replica, own, environment)
@@ -113,10 +113,15 @@ def _identity(settings: MetadataSettings, environment: MetadataEnvironment) -> I
     )
 
 
-def _open_log(settings: MetadataSettings, environment: MetadataEnvironment) -> ReplicatedLog:
+def _open_log(settings: MetadataSettings, quorum: Quorum, environment: MetadataEnvironment) -> ReplicatedLog:
     disk, metadata_dir = environment.disk, settings.metadata_dir
     folder = os.path.join(metadata_dir, FOLDER)
-    guard = Guard(folder, find_evidence(folder, settings.log_dirs, disk), disk, is_only_copy=False)
+    guard = Guard(folder, find_evidence(folder, settings.log_dirs, disk), disk, unwritten_epochs=1)
+
+    def is_only_copy(log: ReplicatedLog) -> bool:
+        with _readable(log):
+            return log.voters(quorum.voters) in ([], [settings.options.node_id])
+
     return open_metadata_log(
         ReplicatedLog,
         metadata_dir,
@@ -125,6 +130,7 @@ def _open_log(settings: MetadataSettings, environment: MetadataEnvironment) -> R
         worker=environment.worker,
         config=settings.log_config,
         guard=guard,
+        is_only_copy=is_only_copy,
     )
 
 
@@ -179,7 +185,7 @@ def _controller(
     settings: MetadataSettings,
     loader: MetadataLoader,
     log: ReplicatedLog,
-    replica: QuorumReplica,
+    replica: RaftReplica,
     own: ControllerRegistration,
     environment: MetadataEnvironment,
 ) -> ElectedController:
@@ -194,7 +200,7 @@ def _controller(
     return ElectedController(log, activate, replica.resign)
 
 
-def _locate(leadership: Leadership, replica: QuorumReplica, leader: LeaderAndRole, listener: str) -> None:
+def _locate(leadership: Leadership, replica: RaftReplica, leader: LeaderAndRole, listener: str) -> None:
     """Stores the leader's address, to which this controller sends its registration."""
     leadership.names_leader(leader.leader_id, leader.epoch)
     leadership.learn(replica.raft.voters.to_record(), listener)
