@@ -99,8 +99,9 @@ test-metrics: $(SETUP) ## test metrics with a real Prometheus, and each alert wi
 	$(BIN)/python -m pytest tests/interop -m metrics --timeout 900 $(if $(DASHBOARDS),--dashboards=$(DASHBOARDS))
 
 .PHONY: soak
-soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
-	$(BIN)/python -m pytest tests/interop/test_kill.py --kill-cycles=$(or $(CYCLES),5000)
+soak: $(SETUP) ## kill a broker under load, CYCLES times (5000); kill StreamsSmokeTest's instances and brokers, SMOKE_S seconds (600); ONLY=streams
+	$(BIN)/python -m pytest tests/interop/test_kill.py tests/interop/test_streams_smoke_jvm.py -m "cluster or not cluster" \
+		--kill-cycles=$(or $(CYCLES),5000) --smoke-s=$(or $(SMOKE_S),600) $(if $(ONLY),-k "$(ONLY)")
 
 .PHONY: conformance
 conformance: $(SETUP) ## suites that others wrote: SUITES="kafka-python sarama apache-tools" NODES=1, 3 or mixed BROKER=apache MATCHING=… KILL_EVERY_S=20
