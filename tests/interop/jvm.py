@@ -13,8 +13,8 @@ from tests.interop.processes import LineClient, run
 
 HERE = Path(__file__).parent / "jvm"
 
-NEWEST_METADATA = "UNKNOWN 33"
-"""metadata.version 4.4-IV2, as kafka-features 4.3.1 prints it."""
+NEWEST_METADATA = "4.4-IV2"
+"""The newest metadata.version, as kafka-features prints it."""
 
 # The tools by the names of their scripts.
 TOOLS = {
@@ -50,6 +50,9 @@ TOOLS = {
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 
+VERSIONS = {"kafka-storage": (APACHE_KAFKA,), "kafka-features": (APACHE_KAFKA, APACHE_TOOLS)}
+"""The versions of the classes of tools, first to last. kafka-features has the releases of the newest."""
+
 
 @cache
 def clients(version: str) -> Path:
@@ -63,8 +66,9 @@ def java(classpath: str, main: str, *arguments: str, flags: tuple[str, ...] = ()
 
 def command_of(name: str, *arguments: str, flags: tuple[str, ...] = ()) -> list[str]:
     """Returns the command line of one of Apache Kafka's tools, by the name of its script."""
-    version = APACHE_KAFKA if name == "kafka-storage" else APACHE_TOOLS
-    return java(f"{apache_kafka(version)}/*", TOOLS[name], *arguments, flags=flags)
+    versions = VERSIONS.get(name, (APACHE_TOOLS,))
+    classpath = ":".join(f"{apache_kafka(version)}/*" for version in versions)
+    return java(classpath, TOOLS[name], *arguments, flags=flags)
 
 
 def tool(name: str, *arguments: str, stdin: str = "", timeout_s: float = 120) -> str:
