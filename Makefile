@@ -230,6 +230,7 @@ locks: ## regenerate requirements/*.lock from pyproject.toml (needs uv)
 	$(call lock,bench.lock,--extra dev --extra bench)
 	$(call lock,pipeline.lock,--extra dev --extra pipeline)
 	$(call lock,../tests/interop/applications/requirements.lock,,tests/interop/applications/requirements.in)
+	$(call lock,../tests/interop/applications/newer.lock,,tests/interop/applications/newer.in)
 
 define lock
 uv pip compile --quiet --upgrade --python-version 3.11 --universal --generate-hashes --no-emit-index-url \

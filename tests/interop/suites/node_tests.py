@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.jars import APACHE_KAFKA, locked
-from tests.interop.processes import CACHE, run
+from tests.interop import node
+from tests.interop.processes import run
 from tests.interop.suites.nodes import Nodes
 from tests.interop.suites.outcomes import REASON_LENGTH, Outcome, Result
 from tests.interop.suites.processes import Process
 
 HERE = Path(__file__).parent / "node"
-FILES = ("package.json", "package-lock.json")
 BUILD_TIMEOUT_S = 3_600
 SLASH = "\N{DIVISION SLASH}"
 NODE_HEADERS = "/usr"
@@ -29,18 +27,7 @@ NODE_HEADERS = "/usr"
 @cache
 def packages() -> Path:
     """Returns the folder with the packages, none of which is built yet."""
-    digest = hashlib.sha256(b"".join((HERE / file).read_bytes() for file in FILES)).hexdigest()[:12]
-    folder = CACHE / "suites" / f"node-{digest}"
-    with locked("suites-node"):
-        if not folder.exists():
-            made = folder.with_suffix(".new")
-            shutil.rmtree(made, ignore_errors=True)
-            made.mkdir(parents=True)
-            for file in FILES:
-                shutil.copy(HERE / file, made)
-            run(["npm", "ci", "--prefix", str(made), "--ignore-scripts", "--no-audit", "--no-fund"], timeout_s=600)
-            made.rename(folder)
-    return folder / "node_modules"
+    return node.packages(HERE, node.LOCKED, "--ignore-scripts") / "node_modules"
 
 
 def version(package: str) -> str:
