@@ -4,7 +4,8 @@ of it. Odradek gives each a sensible answer."""
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from protocol.records.batch import AT_MAGIC, HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2
@@ -127,6 +128,44 @@ def marks_with_no_epoch(answers: Answers) -> bool:
     return any(marker.producer_epoch < 0 or marker.transaction_version < 0 for marker in answers.request.markers)
 
 
+def has_an_impossible_topology(answers: Answers) -> bool:
+    """It collects what is named twice in maps that reject it, and looks up indexes that don't exist."""
+    request = answers.request
+    if is_named_twice(tag.key for tag in request.client_tags or ()):
+        return True
+    if request.topology is None:
+        return False
+    subtopologies = request.topology.subtopologies
+    return (
+        request.topology.epoch < 0
+        or is_named_twice(one.subtopology_id for one in subtopologies)
+        or any(map(is_impossible, subtopologies))
+    )
+
+
+def is_impossible(subtopology: Any) -> bool:
+    """True if an internal topic or a config is named twice, or an index points beyond its list."""
+    internal = (*subtopology.repartition_source_topics, *subtopology.state_changelog_topics)
+    lists = ("source_topics", "source_topic_regex", "repartition_source_topics")
+    return (
+        any(
+            is_named_twice(topic.name for topic in getattr(subtopology, kind))
+            for kind in ("repartition_source_topics", "state_changelog_topics")
+        )
+        or any(is_named_twice(config.key for config in topic.topic_configs) for topic in internal)
+        or any(
+            not 0 <= index < len(getattr(subtopology, kind))
+            for group in subtopology.copartition_groups
+            for kind in lists
+            for index in getattr(group, kind)
+        )
+    )
+
+
+def is_named_twice(names: Iterable[str]) -> bool:
+    return any(count > 1 for count in Counter(names).values())
+
+
 def names_an_owner_without_a_type(answers: Answers) -> bool:
     return bool(answers.request.owner_principal_name) and answers.request.owner_principal_type is None
 
@@ -152,6 +191,7 @@ FAILURES: Final[Mapping[str, tuple[Failure, ...]]] = {
         Failure("a group without a name", is_of_a_group_without_a_name),
         Failure("a topic id that is not known", names_an_unknown_id),
     ),
+    "StreamsGroupHeartbeatRequest": (Failure("a topology or client tags that cannot be", has_an_impossible_topology),),
     "AlterShareGroupOffsetsRequest": (Failure("a partition below 0", alters_what_is_not),),
     "DescribeShareGroupOffsetsRequest": (Failure("a group, topic or partition that cannot be", describes_what_is_not),),
 }
