@@ -14,6 +14,8 @@ from tests.fuzz.silence import has_a_doubled_strategy
 from tests.fuzz.twins import Answers, error_codes
 
 ISOLATION_LEVELS: Final = (0, 1)
+ACQUIRE_MODES: Final = (0, 1)
+FIRST_MODE_VERSION: Final = 2
 OPERATIONS: Final = range(4)
 INT32_ENDS: Final = (-(1 << 31), (1 << 31) - 1)
 FIRST_TOPIC_ID_VERSION: Final = 13
@@ -108,6 +110,10 @@ def is_of_a_group_without_a_name(answers: Answers) -> bool:
     return not answers.request.group_id
 
 
+def acquires_in_no_mode(answers: Answers) -> bool:
+    return answers.version >= FIRST_MODE_VERSION and answers.request.share_acquire_mode not in ACQUIRE_MODES
+
+
 def alters_what_is_not(answers: Answers) -> bool:
     return any(part.partition_index < 0 for topic in answers.request.topics for part in topic.partitions)
 
@@ -190,6 +196,7 @@ FAILURES: Final[Mapping[str, tuple[Failure, ...]]] = {
     "ShareFetchRequest": (
         Failure("a group without a name", is_of_a_group_without_a_name),
         Failure("a topic id that is not known", names_an_unknown_id),
+        Failure("an acquire mode that there is not", acquires_in_no_mode),
     ),
     "StreamsGroupHeartbeatRequest": (Failure("a topology or client tags that cannot be", has_an_impossible_topology),),
     "AlterShareGroupOffsetsRequest": (Failure("a partition below 0", alters_what_is_not),),
