@@ -8,14 +8,14 @@ from typing import Final
 
 from cli.actions import Actions
 from cli.flags import YES
-from commands.client.cluster_client import CoordinatorKind, outcome
+from commands.client.cluster_client import ClusterClient, CoordinatorKind, outcome
 from commands.errors import CommandError, explain
 from commands.groups.listing import SHARE, TYPES, GroupDescription, describe_all, list_groups
 from commands.groups.offsets import commit_offsets, committed_offsets, delete_offsets
 from commands.groups.reset import RESET_HELP, reset_offsets, reset_options
 from commands.printing import Row, error_of
 from commands.records.positions import LATEST as LOG_END
-from commands.records.positions import READ_COMMITTED, list_offsets
+from commands.records.positions import READ_COMMITTED, Lookup, list_offsets
 from commands.session import Session
 from commands.shares.offsets import share_rows
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -207,7 +207,11 @@ async def members(session: Session) -> None:
 
 
 async def reset(session: Session) -> int:
-    return await reset_offsets(session, committed_offsets, commit_offsets)
+    return await reset_offsets(session, _committed, commit_offsets)
+
+
+async def _committed(cluster: ClusterClient, group: str) -> Lookup:
+    return Lookup(await committed_offsets(cluster, group), {})
 
 
 def _forget_options(parser: argparse.ArgumentParser) -> None:
