@@ -130,12 +130,12 @@ class Rules:
         node never stays Prospective (NotStuckInProspective)."""
         return Role.FOLLOWER if has_leader else Role.UNATTACHED
 
-    def election_backoff_ms(self, retries: int, max_ms: int, random: Callable[[int], int]) -> int:
+    def election_backoff_ms(self, retries: int, max_ms: int, draw: Callable[[int], int]) -> int:
         """Returns the pause after a lost election. It doubles with each, and its end is random too, so that candidates
         don't meet again and again (KAFKA-18345)."""
         steps = min(max(retries - 1, 0), MAX_BACKOFF_STEPS)
-        backoff_ms = BACKOFF_BASE_MS * random(2 << steps)
-        return backoff_ms if backoff_ms < max_ms else max_ms // 2 + random(max_ms // 2 + 1)
+        backoff_ms = BACKOFF_BASE_MS * draw(2 << steps)
+        return backoff_ms if backoff_ms < max_ms else max_ms // 2 + draw(max_ms // 2 + 1)
 
     def successor_backoff_ms(self, position: int, successors: int, max_ms: int) -> int:
         """Returns the pause before an election after a leader has resigned: the first of its preferred successors

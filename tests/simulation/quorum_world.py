@@ -46,6 +46,9 @@ from tests.simulation.quorum_node import CONFIG, LISTENER, QuorumNode
 SETTLE_MS: Final = 60_000
 """Time within which a quorum without faults elects a leader and commits everything: many times what it needs."""
 
+MAX_DELAY_MS: Final = 2_500
+"""Maximum delay of a message, longer than a request's timeout."""
+
 VERSIONS: Final[Mapping[type, int]] = {
     VoteRequest: 2,
     BeginQuorumEpochRequest: 1,
@@ -193,7 +196,11 @@ class QuorumWorld:
 
     def _delay(self) -> int:
         dice = self.dice
-        return dice.randint(0, self.delay_ms) if dice.random() > 0.02 else dice.randint(0, self.delay_ms * 60)
+        return (
+            dice.randint(0, self.delay_ms)
+            if dice.random() > 0.02
+            else dice.randint(0, min(self.delay_ms * 60, MAX_DELAY_MS))
+        )
 
     def deliver_request(self, node: QuorumNode, send: Send) -> None:
         """Sends a request over the network."""
@@ -282,9 +289,12 @@ class QuorumWorld:
     def _check_change(self, node: QuorumNode, before: VoterSet, after: VoterSet, offset: int) -> None:
         """Checks a new voter set: it changes one voter, and the set of before is committed."""
         self.counts["voters written"] += 1
-        if before.to_record().voters and any(voter.key.directory_id != NO_UUID for voter in before):
-            changed = {voter.key for voter in before} ^ {voter.key for voter in after}
-            assert len(changed) <= 1, f"the voters {before} become {after}"
+        if not len(before) or any(voter.key.directory_id == NO_UUID for voter in before):
+            return
+        changed = {voter.key for voter in before} ^ {voter.key for voter in after}
+        assert len(changed) <= 1, f"the voters {before} become {after}"
+        if not changed:
+            return
         for batch in node.disk.between(self.committed_to, offset):
             for _, record in batch.control:
                 assert not isinstance(record, VotersRecord), f"{after} follows {before}, which is not committed"
@@ -490,7 +500,7 @@ class QuorumWorld:
         if len(voters) == 1:
             return
         self._cut_off(leader.node_id)
-        self.run_for(5_000)
+        self.run_for(MAX_DELAY_MS + 5_000)
         assert raft.role is not Role.LEADER or raft.epoch > epoch, "a leader without a majority leads on"
         if len(self._living(voters)) - 1 > len(voters) // 2:
             self.run_for(10_000)
