@@ -106,6 +106,22 @@ dist: $(SETUP) ## build dist/: sdist, a compiled wheel for each CPython here, a 
 test-dist: $(SETUP) ## install each wheel of dist/ without a compiler and use it; uvx and pipx start it; some minutes
 	$(BIN)/python -m pytest tests/interop/test_dist.py -m release --timeout 900
 
+.PHONY: image
+image: $(SETUP) ## build the image `odradek` from dist/'s wheel with docker or podman; BASE=debian makes a base with mmdebstrap
+	$(BIN)/python -m release.image
+
+.PHONY: test-image
+test-image: $(SETUP) ## run the image: read-only, as a user, with a volume; a minute
+	$(BIN)/python -m pytest tests/interop/test_image.py -m release --timeout 900
+
+.PHONY: deb
+deb: $(SETUP) ## build dist/'s Debian package from dist/'s wheel; DEB_PYTHON=3.12 for another release
+	$(BIN)/python -m release.deb
+
+.PHONY: test-deb
+test-deb: $(SETUP) ## install, use and purge the Debian package in a clean chroot (needs mmdebstrap and root); some minutes
+	$(BIN)/python -m pytest tests/interop/test_deb.py -m release --timeout 1800
+
 .PHONY: test-metrics
 test-metrics: $(SETUP) ## test metrics with a real Prometheus, and each alert with its fault; some minutes
 	$(BIN)/python -m pytest tests/interop -m metrics --timeout 900 $(if $(DASHBOARDS),--dashboards=$(DASHBOARDS))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -21,7 +20,9 @@ from tests.interop.processes import ROOT, Server, run
 pytestmark = [pytest.mark.odradek_only, pytest.mark.release]
 
 SMOKE = str(ROOT / "release" / "smoke.py")
+COMPILERS = re.compile(r"(^|-)(cc|gcc|g\+\+|c\+\+|clang(\+\+)?|cpp|ld|as)(-|\.|$)")
 CLIENTS = ("pytest", "confluent-kafka")
+INSTALL_TIMEOUT_S = 600
 INTERPRETERS = interpreters()
 
 
@@ -30,8 +31,10 @@ def without_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Leaves no compiler and no source tree for this test."""
     programs = tmp_path / "programs"
     programs.mkdir()
-    for name in ("sh", "env", "kcat"):
-        (programs / name).symlink_to(shutil.which(name) or name)
+    for folder in os.environ["PATH"].split(os.pathsep):
+        for file in Path(folder).glob("*"):
+            if not COMPILERS.search(file.name) and not (programs / file.name).is_symlink():
+                (programs / file.name).symlink_to(file)
     monkeypatch.setenv("PATH", str(programs))
     monkeypatch.setenv("CC", "/bin/false")
     monkeypatch.delenv("PYTHONPATH", raising=False)
@@ -39,12 +42,12 @@ def without_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def environment(interpreter: Interpreter, folder: Path) -> Path:
     """Makes an empty virtual environment and returns its programs."""
-    run([str(interpreter.path), "-m", "venv", str(folder)])
+    run([str(interpreter.path), "-m", "venv", str(folder)], timeout_s=INSTALL_TIMEOUT_S)
     return folder / "bin"
 
 
 def pip(programs: Path, *words: str) -> None:
-    run([str(programs / "python"), "-m", "pip", *words])
+    run([str(programs / "python"), "-m", "pip", *words], timeout_s=INSTALL_TIMEOUT_S)
 
 
 def files_of(programs: Path) -> set[Path]:
@@ -79,7 +82,9 @@ def follow_the_readme(programs: Path, folder: Path) -> None:
     """Runs the test of the README with the installed plugin, and kcat there and back."""
     (text,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     (folder / "test_orders.py").write_text(text)
-    run([str(programs / "python"), "-m", "pytest", "-q", "--rootdir", str(folder), str(folder / "test_orders.py")])
+    run(
+        [str(programs / "python"), "-P", "-m", "pytest", "-q", "--rootdir", str(folder), str(folder / "test_orders.py")]
+    )
     server = Server("installed odradek", folder / "log")
     words = [str(programs / "odradek"), "run", "--listen", "127.0.0.1:0", "--data", str(folder / "data")]
     bootstrap = server.launch(words, r"^ready (\S+:\d+)$", 60, cwd=folder)[1]
