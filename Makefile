@@ -6,7 +6,7 @@ SHELL := /bin/bash
 PYTHON   ?= $(shell command -v python3.11 || command -v python3)
 VENV     := .venv
 BIN      := $(VENV)/bin
-SOURCES  := $(wildcard odradek protocol client storage coordinator broker cli programs commands bench)
+SOURCES  := $(wildcard odradek protocol client storage coordinator broker cli programs commands bench release)
 SETUP    := $(VENV)/.setup-dev
 EXAMPLES_SETUP := $(VENV)/.setup-examples
 WORKERS  ?= 2
@@ -47,7 +47,11 @@ format: $(SETUP) ## rewrite the sources in the project's format
 check: lint ## lint and the unit tests on the source tree; under two minutes, in WORKERS processes (default 2)
 	$(TESTS) -q --ignore=tests/interop --ignore=tests/pipeline/spark
 
-OF_THE_TREE := bench commands compiled/test_differences.py compiled/test_rules.py docs pipeline test_docs.py test_tidy.py
+.PHONY: quick
+quick: $(SETUP) ## the pure tests of what changed since main (or SINCE=REVISION), in under a minute
+	$(BIN)/python -m tests.quick $(SINCE)
+
+OF_THE_TREE := bench commands compiled/test_differences.py compiled/test_rules.py docs pipeline release test_docs.py test_tidy.py
 PURE := client coordinator protocol scenarios storage
 
 .PHONY: test
@@ -93,6 +97,30 @@ test-examples: $(EXAMPLES_SETUP) ## test odradek.testing, the examples in four l
 .PHONY: test-applications
 test-applications: $(SETUP) ## applications of many frameworks, killed beside their broker; installs them into .cache; ten minutes
 	$(BIN)/python -m pytest tests/interop/applications -m applications --timeout 1200 $(if $(ONLY),-k "$(ONLY)")
+
+.PHONY: dist
+dist: $(SETUP) ## build dist/: sdist, a compiled wheel for each CPython here, a pure wheel; PYTHONS="python3.12 …"
+	$(BIN)/python -m release.dist
+
+.PHONY: test-dist
+test-dist: $(SETUP) ## install each wheel of dist/ without a compiler and use it; uvx and pipx start it; some minutes
+	$(BIN)/python -m pytest tests/interop/test_dist.py -m release --timeout 900
+
+.PHONY: image
+image: $(SETUP) ## build the image `odradek` from dist/'s wheel with docker or podman; BASE=debian makes a base with mmdebstrap
+	$(BIN)/python -m release.image
+
+.PHONY: test-image
+test-image: $(SETUP) ## run the image: read-only, as a user, with a volume; a minute
+	$(BIN)/python -m pytest tests/interop/test_image.py -m release --timeout 900
+
+.PHONY: deb
+deb: $(SETUP) ## build dist/'s Debian package from dist/'s wheel; DEB_PYTHON=3.12 for another release
+	$(BIN)/python -m release.deb
+
+.PHONY: test-deb
+test-deb: $(SETUP) ## install, use and purge the Debian package in a clean chroot (needs mmdebstrap and root); some minutes
+	$(BIN)/python -m pytest tests/interop/test_deb.py -m release --timeout 1800
 
 .PHONY: test-metrics
 test-metrics: $(SETUP) ## test metrics with a real Prometheus, and each alert with its fault; some minutes
@@ -229,6 +257,7 @@ locks: ## regenerate requirements/*.lock from pyproject.toml (needs uv)
 	$(call lock,gssapi.lock,--extra dev --extra gssapi)
 	$(call lock,bench.lock,--extra dev --extra bench)
 	$(call lock,pipeline.lock,--extra dev --extra pipeline)
+	$(call lock,release.lock,--extra release)
 	$(call lock,../tests/interop/applications/requirements.lock,,tests/interop/applications/requirements.in)
 	$(call lock,../tests/interop/applications/newer.lock,,tests/interop/applications/newer.in)
 
