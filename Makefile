@@ -6,7 +6,7 @@ SHELL := /bin/bash
 PYTHON   ?= $(shell command -v python3.11 || command -v python3)
 VENV     := .venv
 BIN      := $(VENV)/bin
-SOURCES  := $(wildcard odradek protocol client storage coordinator broker cli programs commands bench)
+SOURCES  := $(wildcard odradek protocol client storage coordinator broker cli programs commands console bench)
 SETUP    := $(VENV)/.setup-dev
 EXAMPLES_SETUP := $(VENV)/.setup-examples
 WORKERS  ?= 2
@@ -47,7 +47,7 @@ format: $(SETUP) ## rewrite the sources in the project's format
 check: lint ## lint and the unit tests on the source tree; under two minutes, in WORKERS processes (default 2)
 	$(TESTS) -q --ignore=tests/interop --ignore=tests/pipeline/spark
 
-OF_THE_TREE := bench commands compiled/test_differences.py compiled/test_rules.py docs pipeline test_docs.py test_tidy.py
+OF_THE_TREE := bench commands console compiled/test_differences.py compiled/test_rules.py docs pipeline test_docs.py test_tidy.py
 PURE := client coordinator protocol scenarios storage
 
 .PHONY: test
@@ -223,7 +223,9 @@ test-pipeline: $(PIPELINE_SETUP) ## check the types of pipeline/, and test its j
 .PHONY: locks
 locks: ## regenerate requirements/*.lock from pyproject.toml (needs uv)
 	$(call lock,run.lock,)
+	$(call lock,console.lock,--extra console)
 	$(call lock,dev.lock,--extra dev)
+	$(call lock,browser.lock,--extra dev --extra browser)
 	$(call lock,examples.lock,--extra dev --extra examples)
 	$(call lock,gssapi.lock,--extra dev --extra gssapi)
 	$(call lock,bench.lock,--extra dev --extra bench)

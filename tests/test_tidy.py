@@ -31,6 +31,7 @@ RANDOM_SOURCES = frozenset(
         "broker/dispatch/host.py",
         "commands/client/cluster_client.py",
         "commands/words/user.py",
+        "console/serving.py",
     }
 )
 
