@@ -19,7 +19,7 @@ from commands.errors import CommandError
 from console.changes import CSRF, Planner, change
 from console.guard import HEADERS, SAFE_METHODS, host_fault, is_same, local_path, origin_fault
 from console.login import TOKEN, Door
-from console.pages import overview, topics
+from console.pages import overview, records, topics
 from console.rendering import FOLDER
 from console.visit import Handler, PageRequest, Terms, read_form
 from console.visitors import Visitor, Visitors
@@ -33,6 +33,12 @@ PAGES: Final[Mapping[str, Handler]] = {
     "/live/topics": topics.live,
     "/create-topic": topics.creation,
     "/topics/{topic}": topics.partitions,
+    "/topics/{topic}/records": records.listing,
+    "/live/records/{topic}": records.live,
+    "/topics/{topic}/records/{partition}/{offset}": records.record,
+    "/topics/{topic}/records/{partition}/{offset}/download": records.download,
+    "/topics/{topic}/export": records.export,
+    "/topics/{topic}/produce": records.production,
     "/topics/{topic}/configs": topics.configs,
     "/topics/{topic}/groups": topics.groups,
     "/topics/{topic}/operations": topics.operations,
@@ -42,6 +48,7 @@ PAGES: Final[Mapping[str, Handler]] = {
 CHANGES: Final[Mapping[str, Planner]] = {
     "/create-topic": topics.create,
     "/topics/{topic}/configs": topics.alter,
+    "/topics/{topic}/produce": records.produce,
     "/topics/{topic}/grow": topics.grow,
     "/topics/{topic}/trim": topics.trim,
     "/topics/{topic}/delete": topics.delete,

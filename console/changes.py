@@ -73,7 +73,7 @@ async def _carry_out(visit: PageRequest, plan: Plan) -> Response:
     if errors:
         return _show(visit, plan, problem="; ".join(errors), results=results, status=409)
     await visit.watched.refresh()
-    visit.visitor.notice = f"{plan.title}: done"
+    visit.visitor.notice = f"{plan.title}: {next((row['notice'] for row in results if row.get('notice')), 'done')}"
     return RedirectResponse(plan.back, 303)
 
 

@@ -57,6 +57,13 @@ def _options(parser: Parser) -> None:
     parser.add_argument(
         "--name", action="append", default=[], metavar="HOST", help="a host name of the console; repeatable"
     )
+    parser.add_argument(
+        "--mask",
+        action="append",
+        default=[],
+        metavar="REGEX",
+        help="hide matches in keys, values and headers; repeatable",
+    )
     parser.add_argument("--tls-certificate", metavar="FILE", help="certificate of the console, in PEM")
     parser.add_argument("--tls-key", metavar="FILE", help="private key of the certificate, in PEM")
     parser.add_argument("--stop-with-input", action="store_true", help=argparse.SUPPRESS)
@@ -87,6 +94,7 @@ def run_console(options: argparse.Namespace) -> int:
             options.login,
             [name.lower() for name in options.name],
             _token(options.token_file),
+            options.mask,
             options.tls_certificate or "",
             options.tls_key or "",
             audit,

@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple, TextIO
 
@@ -22,6 +22,7 @@ from console.app import PAGES, Console, Entrance
 from console.audit import ChangeLog
 from console.guard import LOCAL_NAMES
 from console.login import Door, SaslDoor, TokenDoor
+from console.records import Masks
 from console.rendering import Templates
 from console.visit import Terms
 from console.visitors import Visitors
@@ -44,6 +45,8 @@ class ServeOptions(NamedTuple):
     names: Collection[str]
     token: str
     """The token of the URL; empty to draw one."""
+    masks: Sequence[str]
+    """Regular expressions of what is hidden in keys, values and headers."""
     certificate: str
     key: str
     audit: TextIO
@@ -69,6 +72,7 @@ async def _serve(settings: Mapping[str, ClientSetting], options: ServeOptions) -
         Templates(),
         ChangeLog(options.audit, clock.now_ms),
         options.allows_changes,
+        Masks(options.masks),
         PAGES,
         ", ".join(map(str, addresses(settings[BOOTSTRAP]))),
         set(),

@@ -45,6 +45,7 @@ COLUMNS: Final = (
 )
 
 TABS: Final = (
+    ("records", "Records"),
     ("partitions", "Partitions"),
     ("configs", "Configs"),
     ("groups", "Groups"),
@@ -78,7 +79,7 @@ def _table(visit: PageRequest) -> Table:
 # One topic.
 
 
-async def _head(visit: PageRequest, tab: str) -> tuple[MetadataResponseTopic, dict[str, object]]:
+async def topic_head(visit: PageRequest, tab: str) -> tuple[MetadataResponseTopic, dict[str, object]]:
     """Returns a topic, and the values of the head of its pages. Raises CommandError if it doesn't exist."""
     topic = await visit.cluster.topic(visit.path("topic"))
     name = topic.name or ""
@@ -88,7 +89,7 @@ async def _head(visit: PageRequest, tab: str) -> tuple[MetadataResponseTopic, di
 
 
 async def partitions(visit: PageRequest) -> Response:
-    topic, head = await _head(visit, "partitions")
+    topic, head = await topic_head(visit, "partitions")
     places = [TopicPartition(topic.name or "", part.partition_index) for part in topic.partitions]
     limits = await bounds(visit.cluster, places)
     rows: list[Row] = []
@@ -110,7 +111,7 @@ async def partitions(visit: PageRequest) -> Response:
 
 
 async def configs(visit: PageRequest) -> Response:
-    topic, head = await _head(visit, "configs")
+    topic, head = await topic_head(visit, "configs")
     described = await describe_configs(visit.cluster, _owner(topic.name or ""), documentation=True)
     search, edit = visit.query("q").lower(), visit.query("edit")
     rows = [
@@ -124,7 +125,7 @@ async def configs(visit: PageRequest) -> Response:
 
 async def groups(visit: PageRequest) -> Response:
     await visit.watched.ready(FIRST_MS)
-    _, head = await _head(visit, "groups")
+    _, head = await topic_head(visit, "groups")
     rows: list[Row] = []
     for facts in visit.watched.sample.groups if visit.watched.sample is not None else ():
         lags = [lag for place, lag in facts.lags.items() if place.topic == head["topic"]]
@@ -149,7 +150,7 @@ async def groups(visit: PageRequest) -> Response:
 
 
 async def operations(visit: PageRequest) -> Response:
-    _, head = await _head(visit, "operations")
+    _, head = await topic_head(visit, "operations")
     return visit.render("topic_operations.html", head)
 
 
