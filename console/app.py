@@ -19,7 +19,7 @@ from commands.errors import CommandError
 from console.changes import CSRF, Planner, change
 from console.guard import HEADERS, SAFE_METHODS, host_fault, is_same, local_path, origin_fault
 from console.login import TOKEN, Door
-from console.pages import overview, records, topics
+from console.pages import groups, overview, records, topics
 from console.rendering import FOLDER
 from console.visit import Handler, PageRequest, Terms, read_form
 from console.visitors import Visitor, Visitors
@@ -29,6 +29,10 @@ PAGES: Final[Mapping[str, Handler]] = {
     "/": overview.page,
     "/live/overview": overview.live,
     "/charts/throughput": overview.throughput,
+    "/groups": groups.listing,
+    "/live/groups": groups.live,
+    "/group": groups.group,
+    "/charts/lag": groups.lag_chart,
     "/topics": topics.listing,
     "/live/topics": topics.live,
     "/create-topic": topics.creation,
@@ -46,6 +50,8 @@ PAGES: Final[Mapping[str, Handler]] = {
 """The pages and their live parts. They change nothing."""
 
 CHANGES: Final[Mapping[str, Planner]] = {
+    "/group/reset": groups.reset,
+    "/group/delete": groups.delete,
     "/create-topic": topics.create,
     "/topics/{topic}/configs": topics.alter,
     "/topics/{topic}/produce": records.produce,
