@@ -19,7 +19,7 @@ from commands.errors import CommandError
 from console.changes import CSRF, Planner, change
 from console.guard import HEADERS, SAFE_METHODS, host_fault, is_same, local_path, origin_fault
 from console.login import TOKEN, Door
-from console.pages import groups, overview, records, topics
+from console.pages import groups, overview, records, security, topics, transactions
 from console.rendering import FOLDER
 from console.visit import Handler, PageRequest, Terms, read_form
 from console.visitors import Visitor, Visitors
@@ -33,6 +33,12 @@ PAGES: Final[Mapping[str, Handler]] = {
     "/live/groups": groups.live,
     "/group": groups.group,
     "/charts/lag": groups.lag_chart,
+    "/transactions": transactions.listing,
+    "/transactions/hanging": transactions.hanging,
+    "/transaction": transactions.transaction,
+    "/security": security.acls,
+    "/security/users": security.users,
+    "/security/quotas": security.quotas,
     "/topics": topics.listing,
     "/live/topics": topics.live,
     "/create-topic": topics.creation,
@@ -52,6 +58,12 @@ PAGES: Final[Mapping[str, Handler]] = {
 CHANGES: Final[Mapping[str, Planner]] = {
     "/group/reset": groups.reset,
     "/group/delete": groups.delete,
+    "/transactions/abort": transactions.abort,
+    "/security/acls/add": security.add_acl,
+    "/security/acls/delete": security.delete_acl,
+    "/security/users/set": security.set_user,
+    "/security/users/delete": security.delete_user,
+    "/security/quotas": security.set_quota,
     "/create-topic": topics.create,
     "/topics/{topic}/configs": topics.alter,
     "/topics/{topic}/produce": records.produce,
