@@ -11,6 +11,8 @@ NEEDS_SPARK: Final = (
 )
 
 NEEDS_CONSOLE: Final = "`odradek console` needs {missing}: pip install 'odradek[console]'"
+CONSOLE_PACKAGES: Final = ("starlette", "uvicorn", "jinja2")
+"""The packages of the extra `console`."""
 
 
 class Command(NamedTuple):
@@ -43,9 +45,7 @@ PROGRAMS: Final[dict[str, Command]] = {
     ),
     "info": _program("programs.format.info", "print the owners of a node's log directories"),
     "random-uuid": _program("programs.format.random_id", "print an id for a new cluster or directory"),
-    "console": Command(
-        "console.command", "see and operate a cluster in the browser", "console.command", NEEDS_CONSOLE
-    ),
+    "console": Command("console.command", "see and operate a cluster in the browser", "console.command", NEEDS_CONSOLE),
     "log": _program("programs.log.commands", "print, verify or repair data directories"),
     "profile": Command(
         "commands.profiles", "list, show, create and select profiles of connection settings", "commands.profiles"
