@@ -94,6 +94,18 @@ test-examples: $(EXAMPLES_SETUP) ## test odradek.testing, the examples in four l
 test-applications: $(SETUP) ## applications of many frameworks, killed beside their broker; installs them into .cache; ten minutes
 	$(BIN)/python -m pytest tests/interop/applications -m applications --timeout 1200 $(if $(ONLY),-k "$(ONLY)")
 
+BROWSER_SETUP := $(VENV)/.setup-browser
+
+$(BROWSER_SETUP): requirements/browser.lock $(SETUP)
+	@command -v chromium >/dev/null || { echo "the pages are shown by a real browser: apt-get install chromium"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.lock
+	@touch $@
+
+.PHONY: test-console
+test-console: $(BROWSER_SETUP) ## the console's pages in chromium, and its screenshots: SCREENSHOTS=docs/console
+	$(BIN)/python -m pytest tests/console tests/console/test_in_chromium.py -m "console or not console" --timeout 600 \
+		$(if $(SCREENSHOTS),--console-screenshots=$(SCREENSHOTS))
+
 .PHONY: test-metrics
 test-metrics: $(SETUP) ## test metrics with a real Prometheus, and each alert with its fault; some minutes
 	$(BIN)/python -m pytest tests/interop -m metrics --timeout 900 $(if $(DASHBOARDS),--dashboards=$(DASHBOARDS))

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from odradek.testing import Broker
 from tests.console.browser import Browser, ConsoleProcess, running_console
+
+SCREENSHOTS = "--console-screenshots"
+
+collect_ignore = [] if find_spec("playwright") else ["test_in_chromium.py"]
+"""Playwright is not among the packages of `make setup`: `make test-console` installs it."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(SCREENSHOTS, metavar="DIR", help="folder of the screenshots of docs/console.md")
 
 
 @pytest.fixture(scope="session")

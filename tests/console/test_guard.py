@@ -116,6 +116,7 @@ def test_every_response_has_the_policy(browser: Browser, path: str) -> None:
     assert "unsafe" not in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["referrer-policy"] == "same-origin"  # else browsers send forms with the Origin null
 
 
 def test_a_change_is_rejected_on_a_read_only_console(reading_console: ConsoleProcess) -> None:
