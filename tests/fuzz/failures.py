@@ -116,10 +116,15 @@ def acquires_in_no_mode(answers: Answers) -> bool:
 
 def deletes_a_group_here(answers: Answers) -> bool:
     """Kafka's persister rejects the deletion of a share group's state if no partition has any."""
-    return answers.theirs["results"] == [
-        {**ours, "error_code": theirs["error_code"]} if ours["error_code"] == 0 and theirs["error_code"] == -1 else ours
-        for ours, theirs in zip(answers.ours["results"], answers.theirs["results"], strict=True)
-    ]
+    return bool(
+        answers.theirs["results"]
+        == [
+            {**ours, "error_code": theirs["error_code"]}
+            if ours["error_code"] == 0 and theirs["error_code"] == -1
+            else ours
+            for ours, theirs in zip(answers.ours["results"], answers.theirs["results"], strict=True)
+        ]
+    )
 
 
 def alters_what_is_not(answers: Answers) -> bool:
