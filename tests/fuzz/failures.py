@@ -114,6 +114,19 @@ def acquires_in_no_mode(answers: Answers) -> bool:
     return answers.version >= FIRST_MODE_VERSION and answers.request.share_acquire_mode not in ACQUIRE_MODES
 
 
+def deletes_a_group_here(answers: Answers) -> bool:
+    """Kafka's persister rejects the deletion of a share group's state if no partition has any."""
+    return bool(
+        answers.theirs["results"]
+        == [
+            {**ours, "error_code": theirs["error_code"]}
+            if ours["error_code"] == 0 and theirs["error_code"] == -1
+            else ours
+            for ours, theirs in zip(answers.ours["results"], answers.theirs["results"], strict=True)
+        ]
+    )
+
+
 def alters_what_is_not(answers: Answers) -> bool:
     return any(part.partition_index < 0 for topic in answers.request.topics for part in topic.partitions)
 
@@ -199,6 +212,7 @@ FAILURES: Final[Mapping[str, tuple[Failure, ...]]] = {
         Failure("an acquire mode that there is not", acquires_in_no_mode),
     ),
     "StreamsGroupHeartbeatRequest": (Failure("a topology or client tags that cannot be", has_an_impossible_topology),),
+    "DeleteGroupsRequest": (Failure("a share group without the state of any partition", deletes_a_group_here),),
     "AlterShareGroupOffsetsRequest": (Failure("a partition below 0", alters_what_is_not),),
     "DescribeShareGroupOffsetsRequest": (Failure("a group, topic or partition that cannot be", describes_what_is_not),),
 }
