@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.jars import APACHE_KAFKA, locked
-from tests.interop import node
+from tests.interop import jvm, node
 from tests.interop.processes import run
 from tests.interop.suites.nodes import Nodes
 from tests.interop.suites.outcomes import REASON_LENGTH, Outcome, Result
@@ -37,7 +38,7 @@ def version(package: str) -> str:
 def built(folder: Path, *commands: list[str]) -> Path:
     """Returns the folder after it was built once."""
     mark = folder / ".built"
-    with locked("suites-node"):
+    with locked(f"built-{folder.name}"):
         if not mark.exists():
             for command in commands:
                 program, *arguments = command
@@ -127,16 +128,17 @@ class LibrdkafkaTests(NamedTuple):
         folder = root / "tests"
         settings = process.output.with_suffix(".conf")
         settings.write_text(f"metadata.broker.list={nodes.addresses('PLAINTEXT')}\ntest.topic.random=true\n")
+        environment = {**tools(nodes, process.output.with_suffix(".kafka")), "RDKAFKA_TEST_CONF": str(settings)}
         results: dict[str, Result] = {}
         for name in [tests] if tests else needing_broker((folder / "test.c").read_text()):
-            results |= self._test(name, folder, settings, process)
+            results |= self._test(name, folder, environment, process)
         return results
 
-    def _test(self, name: str, folder: Path, settings: Path, process: Process) -> dict[str, Result]:
+    def _test(self, name: str, folder: Path, environment: Mapping[str, str], process: Process) -> dict[str, Result]:
         report = process.output.with_suffix(".json")
         report.unlink(missing_ok=True)
         environment = {
-            "RDKAFKA_TEST_CONF": str(settings),
+            **environment,
             "TEST_REPORT": str(report),
             "TESTS": name,
             "TEST_KAFKA_VERSION": APACHE_KAFKA,
@@ -155,6 +157,17 @@ class LibrdkafkaTests(NamedTuple):
             )
             for test, found in ended.items()
         }
+
+
+def tools(nodes: Nodes, home: Path) -> Mapping[str, str]:
+    """Returns variables that name the cluster, and a folder with the scripts of Apache Kafka that the tests run."""
+    scripts = home / "bin"
+    scripts.mkdir(parents=True, exist_ok=True)
+    for name in ("kafka-acls", "kafka-topics"):
+        script = scripts / f"{name}.sh"
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(jvm.command_of(name))} "$@"\n')
+        script.chmod(0o755)
+    return {"KAFKA_PATH": str(home), "BROKERS": nodes.addresses("PLAINTEXT")}
 
 
 def needing_broker(source: str) -> list[str]:
