@@ -187,6 +187,10 @@ docs: $(SETUP) ## regenerate the generated pages
 	$(BIN)/python -m docs.security_acls
 	$(BIN)/python -m docs.security_clients
 
+.PHONY: site
+site: $(SETUP) ## build dist/site: the pages of docs/ with a search
+	$(BIN)/python -m release.site
+
 BENCH_SETUP := $(VENV)/.setup-bench
 BENCH := $(BIN)/python -m bench --loads "$(LOADS)" $(if $(PEERS),--peers "$(PEERS)") $(if $(RESULTS),--results "$(RESULTS)")
 
@@ -272,6 +276,7 @@ locks: ## regenerate requirements/*.lock from pyproject.toml (needs uv)
 	$(call lock,bench.lock,--extra dev --extra bench)
 	$(call lock,pipeline.lock,--extra dev --extra pipeline)
 	$(call lock,release.lock,--extra release)
+	$(call lock,site.lock,,requirements/site.in)
 	$(call lock,../tests/interop/applications/requirements.lock,,tests/interop/applications/requirements.in)
 	$(call lock,../tests/interop/applications/newer.lock,,tests/interop/applications/newer.in)
 

@@ -96,12 +96,16 @@ def interpreters() -> list[Interpreter]:
 
 def environment_of(interpreter: Interpreter) -> Path:
     """Returns the `bin` of a virtual environment with the locked build tools, made at the first call."""
-    folder = ENVIRONMENTS / interpreter.tag
+    return environment(ENVIRONMENTS / interpreter.tag, interpreter.path, LOCK)
+
+
+def environment(folder: Path, python: Path, lock: Path) -> Path:
+    """Returns the `bin` of a virtual environment with the packages of a lock, made anew when the lock has changed."""
     mark = folder / ".lock"
-    if not mark.exists() or mark.read_text() != LOCK.read_text():
-        run([interpreter.path, "-m", "venv", "--clear", folder])
-        run([folder / "bin" / "python", "-m", "pip", "install", "-q", "--require-hashes", "-r", LOCK])
-        mark.write_text(LOCK.read_text())
+    if not mark.exists() or mark.read_text() != lock.read_text():
+        run([python, "-m", "venv", "--clear", folder])
+        run([folder / "bin" / "python", "-m", "pip", "install", "-q", "--require-hashes", "-r", lock])
+        mark.write_text(lock.read_text())
     return folder / "bin"
 
 

@@ -82,6 +82,8 @@ def build() -> None:
     if base == DEBIAN:
         base = make_base(program)
     arguments = ["--build-arg", f"VERSION={version()}", *(["--build-arg", f"BASE={base}"] if base else [])]
+    if program == "podman":
+        arguments += ["--format", "docker"]  # OCI's format has no health check
     tags = ["-t", f"odradek:{version()}", "-t", "odradek"]
     print(run([program, "build", "-f", "docker/Dockerfile", *arguments, *tags, "."]))
     size = int(run([program, "image", "inspect", "--format", "{{.Size}}", "odradek"]))

@@ -116,7 +116,7 @@ def test_a_broker_is_upgraded(with_broker: Machine) -> None:
         for step in steps(text_of("upgrade", title)):
             if not step.command.startswith("pip "):
                 machine.do(step.command)
-    assert machine.do("odradek topic describe orders -o json").count('"offline"') == 0
+    assert '"end":100' in machine.do("odradek topic describe orders -o json")
 
 
 def test_a_broker_runs_beside_a_suite_in_any_language(machine: Machine) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from broker.config.sources import from_file, load
 from release import deb
+from release.image import version
 from tests.interop.processes import run
 
 
@@ -39,7 +40,7 @@ def test_the_package_has_the_command_the_units_and_the_options(package: Path) ->
 def test_the_package_depends_on_the_python_that_its_core_was_compiled_for(package: Path) -> None:
     fields = run(["dpkg-deb", "--field", str(package)]).stdout.decode()
     assert "python3 (>= 3.11), python3 (<< 3.12)" in fields
-    assert re.search(rf"^Version: {re.escape(deb.version())}$", fields, re.MULTILINE)
+    assert re.search(rf"^Version: {re.escape(version())}$", fields, re.MULTILINE)
     control = run(["dpkg-deb", "--info", str(package), "conffiles"]).stdout.decode()
     assert control == "/etc/odradek/broker-1.properties\n"
 

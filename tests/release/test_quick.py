@@ -46,7 +46,7 @@ def test_a_session_is_stopped_when_its_time_is_over(
 ) -> None:
     pytester.makepyfile(f"def test_first():\n    {first}\n\ndef test_second():\n    pass\n")
     budget = Budget(time.monotonic() + limit_s)
-    result = pytester.runpytest_inprocess("-p", "no:odradek", plugins=[budget])
+    result = pytester.runpytest_inprocess("-p", "no:odradek", "-p", "no:asyncio", plugins=[budget])
     outcomes = result.parseoutcomes()
     assert outcomes.get("passed", 0) + outcomes.get("failed", 0) == expected
     assert budget.has_passed is (expected == 1 and first == "pass")
