@@ -145,9 +145,9 @@ callbacks: $(SETUP) ## measure how long large requests stop the event loop, in p
 		$(if $(APIS),--api $(APIS))
 
 .PHONY: fuzz-differential
-fuzz-differential: $(SETUP) ## send the same random requests to Odradek and Apache Kafka: REQUESTS=100000 SEED=0, a single EPISODE=17
+fuzz-differential: $(SETUP) ## send the same random requests to Odradek and Apache Kafka: REQUESTS=100000 SEED=0 APIS="Streams|Txn", a single EPISODE=17
 	$(BIN)/python -m tests.fuzz.differential --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),0) \
-		$(if $(EPISODE),--episode $(EPISODE))
+		$(if $(APIS),--apis "$(APIS)") $(if $(EPISODE),--episode $(EPISODE))
 
 .PHONY: docs
 docs: $(SETUP) ## regenerate the generated pages

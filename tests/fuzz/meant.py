@@ -9,6 +9,7 @@ from typing import Any, Final
 from coordinator.cluster.brokers.features import KRAFT_VERSION
 from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from protocol.messages.produce import ProduceRequest
+from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from protocol.messages.share_fetch import ShareFetchRequest
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.messages.update_features import UpdateFeaturesRequest
@@ -39,6 +40,7 @@ CORRUPT_MESSAGE: Final = 2
 INVALID_RECORD: Final = 87
 INVALID_REQUEST: Final = 42
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+UNSUPPORTED_VERSION: Final = 35
 FENCED_MEMBER_EPOCH: Final = 110
 EPOCHS: Final = "a member that joins a share group is answered once it has partitions, with the epoch that they have"
 DOUBLED_MARKERS: Final = (
@@ -102,6 +104,10 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
         where_so=lambda ours, theirs: None in (ours, theirs),
     ),
     Allowed(r"ShareGroup(Describe|Heartbeat)Request .*\.assignment\.topic_partitions", EPOCHS, theirs=[]),
+    Allowed(
+        r"ShareGroup(Describe|Heartbeat)Request .*\.assignment\.topic_partitions\[\d+\]\.partitions\[\d+\]",
+        "Apache Kafka's assignor iterates over a hash map of partitions, whose order depends on the topic's random id",
+    ),
     Allowed(
         r"ShareGroupHeartbeatRequest .*\.error_message",
         EPOCHS,
@@ -189,7 +195,9 @@ def is_merged(answers: Answers) -> bool:
     )
 
 
-def changes_the_quorums_version(answers: Answers) -> bool:
+def is_of_the_quorums_version(answers: Answers) -> bool:
+    if isinstance(answers.request, RemoveRaftVoterRequest):
+        return UNSUPPORTED_VERSION in error_codes(answers.theirs)
     if not isinstance(answers.request, UpdateFeaturesRequest):
         return False
     return any(update.feature == KRAFT_VERSION for update in answers.request.feature_updates)
@@ -247,7 +255,7 @@ OF_ANSWERS: Final[tuple[tuple[str, Callable[[Answers], bool]], ...]] = (
     (PASSED_OVER_MARKERS, passes_over_the_last),
     (FAILS_AS_A_WHOLE, fails_as_a_whole),
     (EPOCHS, is_of_another_epoch),
-    (QUORUM_VERSION, changes_the_quorums_version),
+    (QUORUM_VERSION, is_of_the_quorums_version),
     (ONE_TRANSACTION_TWICE[0].reason, names_a_transaction_twice),
     (SHARE_GROUP_WITHOUT_NAME[0].reason, is_of_a_share_group_without_name),
     (MERGED, is_merged),

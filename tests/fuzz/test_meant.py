@@ -11,6 +11,7 @@ from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from protocol.types import NO_UUID
@@ -77,6 +78,22 @@ def test_which_of_several_faults_is_told_is_left_open() -> None:
     for updates, is_meant in ((two, True), (two[:1], False)):
         request = UpdateFeaturesRequest(feature_updates=updates)
         assert bool(strange(Answers(request, 1, worded(95, "a is wrong"), worded(95, "b is wrong")))) is not is_meant
+
+
+def test_apache_kafkas_quorum_without_voters_in_its_log_removes_none() -> None:
+    request = RemoveRaftVoterRequest(cluster_id=None, voter_id=7, voter_directory_id=bytes(16))
+    assert not strange(Answers(request, 0, worded(127, None), worded(35, None)))
+    assert strange(Answers(request, 0, worded(127, None), worded(42, None)))
+
+
+def test_a_share_groups_members_have_as_many_partitions_but_not_the_same() -> None:
+    request = ShareGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0)
+    one, other, two = (
+        {"assignment": {"topic_partitions": [{"topic_id": "t", "partitions": indexes}]}}
+        for indexes in ([0], [1], [0, 1])
+    )
+    assert not strange(Answers(request, 1, one, other))
+    assert strange(Answers(request, 1, one, two))
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def _check_join(state: GroupState, group: ConsumerGroup, request: JoinGroupReque
             f"Cannot join the consumer group {group.group_id} with the classic protocol because the group migration "
             "is disabled.",
         )
-    group.check_room(member_id, settings.group_consumer_max_size)
+    group.check_room_for(member_id, request.group_instance_id, settings.group_consumer_max_size)
     shared = any(group.classic_protocols[protocol.name] == group.classic_members for protocol in request.protocols)
     if request.protocol_type != PROTOCOL_TYPE or not shared:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")
@@ -92,7 +92,8 @@ def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
         return subscription_of(request.protocols[0].metadata)
     except ProtocolError:
         raise KafkaError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, "Malformed embedded consumer protocol in subscription deserialization."
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            "Malformed embedded consumer protocol in subscription deserialization.",
         ) from None
 
 

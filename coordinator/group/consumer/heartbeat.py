@@ -58,7 +58,7 @@ def _stay(
 ) -> ConsumerGroupHeartbeatResponse:
     joining = request.member_epoch == JOINING
     group = find_or_make(state, request.group_id, result, joining=joining, now_ms=now_ms)
-    group.check_room(request.member_id, state.settings.group_consumer_max_size)
+    group.check_room_for(request.member_id, request.instance_id, state.settings.group_consumer_max_size)
     claimed = _claimed(request)
     before = _member(state, group, request, claimed, result)
     after = GroupUpdate(state, group, client, result, now_ms).settle(before, _changed(before, request, client), claimed)

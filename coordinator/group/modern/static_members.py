@@ -41,6 +41,12 @@ class StaticGroup(ModernGroup[S, T], Generic[S, T]):
         member_id = self.static_members.get(instance_id) if instance_id is not None else None
         return None if member_id is None else self.members[member_id]
 
+    def check_room_for(self, member_id: str, instance_id: str | None, max_size: int) -> None:
+        """Raises GROUP_MAX_SIZE_REACHED if a new member would exceed the limit; a member that takes over an instance id
+        does not."""
+        if self.static_member(instance_id) is None:
+            self.check_room(member_id, max_size)
+
     def target_of(self, member: S) -> T:
         """Returns a member's target; for a static member, the target of the present owner of its instance id."""
         if member.instance_id is None:

@@ -37,6 +37,9 @@ NO_RETENTION_MS = -1
 
 FIRST_GROUP_ID_NOT_FOUND_VERSION: Final = 9
 
+FIRST_EPOCHS_VERSION: Final = 6
+"""First version of TxnOffsetCommit whose producers understand STALE_MEMBER_EPOCH and GROUP_ID_NOT_FOUND (KIP-1319)."""
+
 
 def commit(
     state: GroupState, request: OffsetCommitRequest, client: Client, ticket: Ticket[OffsetCommitResponse], now_ms: int
@@ -122,7 +125,7 @@ def commit_transactional(
         for partition in topic.partitions:
             code = _too_large(partition.committed_metadata, max_metadata_bytes)
             if not code:
-                _check_partition(check, topic.name, topic_id, partition.partition_index)
+                _check_partition(check, topic.name, topic_id, partition.partition_index, client.version)
                 records.append(_pending(request, topic.name, partition, now_ms))
             answers.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
         topics.append(TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
@@ -144,29 +147,27 @@ def _check_transactional(state: GroupState, request: TxnOffsetCommitRequest, ver
     if group is None:
         if epoch < 0:
             return any_partition
-        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        knows_not_found = version >= FIRST_EPOCHS_VERSION
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if knows_not_found else ErrorCode.ILLEGAL_GENERATION)
     try:
         return group.check_offset_commit(
             request.member_id, request.group_instance_id, epoch, version, transactional=True
         )
     except KafkaError as error:
-        raise _as_generation(error) from None
+        raise _for_producer(error, version) from None
 
 
-def _check_partition(check: CommitCheck, topic: str, topic_id: Uuid, partition: int) -> None:
-    if check is any_partition:
-        return
-    if topic_id == NO_UUID:
-        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+def _check_partition(check: CommitCheck, topic: str, topic_id: Uuid, partition: int, version: int) -> None:
     try:
         check(topic, topic_id, partition)
     except KafkaError as error:
-        raise _as_generation(error) from None
+        raise _for_producer(error, version) from None
 
 
-def _as_generation(error: KafkaError) -> KafkaError:
-    """Returns the error as producers expect it: they know only generations."""
-    return KafkaError(ErrorCode.ILLEGAL_GENERATION) if error.code is ErrorCode.STALE_MEMBER_EPOCH else error
+def _for_producer(error: KafkaError, version: int) -> KafkaError:
+    """Returns the error as a producer expects it: before KIP-1319 it knows only generations."""
+    is_new = error.code is ErrorCode.STALE_MEMBER_EPOCH and version < FIRST_EPOCHS_VERSION
+    return KafkaError(ErrorCode.ILLEGAL_GENERATION) if is_new else error
 
 
 def _topic_id(state: GroupState, name: str) -> Uuid:

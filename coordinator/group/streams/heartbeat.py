@@ -78,8 +78,8 @@ def _stay(
     state: GroupState, request: StreamsGroupHeartbeatRequest, client: Client, result: GroupResult, now_ms: int
 ) -> StreamsHeartbeatResult:
     group = find_or_make(state, request.group_id, result, joining=request.member_epoch == JOINING)
-    if request.member_epoch == JOINING and group.static_member(request.instance_id) is None:
-        group.check_room(request.member_id, state.settings.group_streams_max_size)
+    if request.member_epoch == JOINING:
+        group.check_room_for(request.member_id, request.instance_id, state.settings.group_streams_max_size)
     requested = None if request.topology is None else Topology.from_request(request.topology)
     claimed = _claimed(request)
     before = _member(group, request, claimed, result)
