@@ -91,6 +91,21 @@ def test_logging_out_ends_the_login(console: ConsoleProcess) -> None:
     assert browser.get("/").status == 401
 
 
+def test_logging_out_ends_live_pages(console: ConsoleProcess) -> None:
+    browser = console.browser()
+    with browser.events("/live/overview") as events:
+        next(events)
+        browser.change("/logout")
+        assert len(list(events)) <= 1
+
+
+def test_a_long_name_is_cut_in_the_audit_log(console: ConsoleProcess, audit: Path) -> None:
+    console.browser(logged_in=False).post("/login", {"token": "x", "user": "u" * 100_000})
+    last = audit.read_text().splitlines()[-1]
+    assert "rejected" in last
+    assert len(last) < 2000
+
+
 def test_a_rebound_name_is_rejected_even_with_the_cookie(browser: Browser) -> None:
     answer = browser.get("/", {"Host": "evil.example"})
     assert answer.status == 403
