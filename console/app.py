@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cli.exits import MISUSED, UNREACHABLE
 from commands.errors import CommandError
 from console.changes import CSRF, Planner, change
-from console.guard import HEADERS, SAFE_METHODS, host_fault, is_same, local_path, origin_fault
+from console.guard import HEADERS, SAFE_METHODS, caching, host_fault, is_same, local_path, origin_fault
 from console.login import TOKEN, Door
 from console.pages import groups, overview, records, security, topics, transactions
 from console.rendering import FOLDER
@@ -243,7 +243,7 @@ class Guarded:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(HEADERS)
-                headers.setdefault("cache-control", "no-store")
+                headers.setdefault("cache-control", caching(scope["path"], scope["query_string"]))
             await send(message)
 
         why = self._fault(scope)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TextIO
+from typing import Final, TextIO
 
 from cli.times import show_time
+
+MAX_TEXT: Final = 1000
+"""Characters of each part of a line: a stranger can send a long user name or path."""
 
 
 class ChangeLog:
@@ -19,5 +22,6 @@ class ChangeLog:
     def write(self, user: str, client: str, action: str, target: str, result: str, **details: object) -> None:
         """Writes what `user` did from the address `client`, and how it ended."""
         line = {"at": show_time(self._now_ms()), "user": user, "client": client, "action": action, "target": target}
+        line = {name: value and value[:MAX_TEXT] for name, value in line.items()}
         self._stream.write(json.dumps({**line, **details, "result": result}) + "\n")
         self._stream.flush()

@@ -35,7 +35,16 @@ HEADERS: Final = {
 }
 """The headers of every response."""
 
+KEPT: Final = "private, max-age=31536000, immutable"
+UNKEPT: Final = "no-store"
+"""The caching of static files whose URL has their version, and of everything else."""
+
 LOCAL_NAMES: Final = frozenset({"localhost"})
+
+
+def caching(path: str, query: bytes) -> str:
+    """Returns the caching of a response."""
+    return KEPT if path.startswith("/static/") and query.startswith(b"v=") else UNKEPT
 
 
 def host_fault(host: str, names: Collection[str]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, urlencode
@@ -17,6 +18,7 @@ FOLDER: Final = Path(__file__).parent
 NOTHING: Final = "–"
 UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 STEP: Final = 1024
+VERSION_DIGITS: Final = 12
 
 INVISIBLE: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 """Unicode categories of characters that are shown as escapes: control characters, and marks that turn the direction of
@@ -73,6 +75,14 @@ def address(path: str, **parameters: object) -> str:
     return quote(path) + (f"?{urlencode(given, doseq=True)}" if given else "")
 
 
+def static_version() -> str:
+    """Returns a hash of all static files, which their URLs carry, so that browsers can keep them."""
+    digest = sha256()
+    for file in sorted((FOLDER / "static").rglob("*.*")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:VERSION_DIGITS]
+
+
 def environment() -> Environment:
     """Returns the environment of all templates."""
     made = Environment(
@@ -83,7 +93,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"number": number, "size": size, "moment": moment, "plain": plain, "visible": visible}
-    made.globals["address"] = address
+    made.globals |= {"address": address, "version": static_version()}
     return made
 
 

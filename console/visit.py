@@ -122,6 +122,8 @@ class PageRequest:
         self.terms.streams.add(entry)
         try:
             async for text in events:
+                if self.visitor.is_out:
+                    return
                 yield text
         finally:
             self.terms.streams.discard(entry)

@@ -28,6 +28,8 @@ class Visitor:
         self.seen_ms = now_ms
         self.notice = ""
         """The message that the next page shows, once."""
+        self.is_out = False
+        """True once the login has ended, which also ends its live pages."""
 
     def take_notice(self) -> str:
         """Returns the message for this page, and forgets it."""
@@ -52,23 +54,23 @@ class Visitors:
         """Adds a login. Returns the secret for its cookie, and the logins that are forgotten for it."""
         key = self.secret()
         self._visitors[key] = Visitor(user, cluster, self.secret(), self._now_ms())
-        return key, [self._visitors.popitem(last=False)[1] for _ in range(len(self._visitors) - MAX_VISITORS)]
+        excess = len(self._visitors) - MAX_VISITORS
+        return key, [self.remove(oldest) for oldest in list(self._visitors)[: max(excess, 0)]]
 
     def find(self, key: str) -> Visitor | None:
         """Returns the login of a cookie; None if there is none, or if it was idle for too long."""
         visitor = self._visitors.get(key)
-        if visitor is None:
-            return None
-        if self._now_ms() - visitor.seen_ms > MAX_IDLE_MS:
-            del self._visitors[key]
+        if visitor is None or self._now_ms() - visitor.seen_ms > MAX_IDLE_MS:
             return None
         visitor.seen_ms = self._now_ms()
         self._visitors.move_to_end(key)
         return visitor
 
-    def remove(self, key: str) -> None:
-        """Removes a login."""
-        del self._visitors[key]
+    def remove(self, key: str) -> Visitor:
+        """Removes a login, and returns it."""
+        visitor = self._visitors.pop(key)
+        visitor.is_out = True
+        return visitor
 
     def everyone(self) -> list[Visitor]:
         return list(self._visitors.values())

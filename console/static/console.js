@@ -14,6 +14,7 @@
   // Charts: the points come from the path in data-chart, every few seconds.
   const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const charts = new Map();
+  const clock = (seconds) => seconds == null ? "–" : new Date(seconds * 1000).toISOString().slice(11, 19);
   const shown = (value) => value == null ? "–" : value.toLocaleString("en-US", {maximumFractionDigits: 1}).replaceAll(",", "\u202f");
 
   async function draw(element) {
@@ -38,8 +39,8 @@
       cursor: {points: {size: 6}},
       legend: {live: true},
       scales: {y: {range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1]}},
-      axes: [axis, {...axis, size: 64, values: (_, values) => values.map(shown)}],
-      series: [{}, ...points.series.map((line, at) => ({
+      axes: [{...axis, values: (_, values) => values.map(clock)}, {...axis, size: 64, values: (_, values) => values.map(shown)}],
+      series: [{label: "UTC", value: (_, value) => clock(value)}, ...points.series.map((line, at) => ({
         label: line.label,
         stroke: palette[at % palette.length],
         width: 1.5,
@@ -63,6 +64,19 @@
     }
   });
 
+  // Searches and live tails end with the button, or when the search is done. Their rows stay.
+  const sources = new Map();
+  const ended = (live, word) => {
+    live.querySelectorAll?.("[data-stop]").forEach((button) => { button.before(word); button.remove(); });
+  };
+  document.addEventListener("htmx:sseOpen", (open) => {
+    if (open.target.matches("[data-live]")) sources.set(open.target, open.detail.source);
+  });
+  document.addEventListener("htmx:sseClose", (close) => {
+    sources.delete(close.target);
+    ended(close.target, "");
+  });
+
   // Copying.
   document.addEventListener("click", async (click) => {
     const code = click.target.closest("[data-copy]");
@@ -73,7 +87,7 @@
     }
     if (click.target.closest("[data-theme-switch]")) switchTheme();
     if (click.target.closest("[data-help]")) document.getElementById("keys").showModal();
-    if (click.target.closest("[data-stop]")) document.querySelectorAll("[data-live]").forEach((live) => live.remove());
+    if (click.target.closest("[data-stop]")) sources.forEach((source, live) => { source.close(); ended(live, "Stopped. "); });
   });
 
   // Forms that only filter are sent when a choice changes.

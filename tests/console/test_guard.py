@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -90,6 +91,21 @@ def test_logging_out_ends_the_login(console: ConsoleProcess) -> None:
     assert browser.get("/").status == 401
 
 
+def test_logging_out_ends_live_pages(console: ConsoleProcess) -> None:
+    browser = console.browser()
+    with browser.events("/live/overview") as events:
+        next(events)
+        browser.change("/logout")
+        assert len(list(events)) <= 1
+
+
+def test_a_long_name_is_cut_in_the_audit_log(console: ConsoleProcess, audit: Path) -> None:
+    console.browser(logged_in=False).post("/login", {"token": "x", "user": "u" * 100_000})
+    last = audit.read_text().splitlines()[-1]
+    assert "rejected" in last
+    assert len(last) < 2000
+
+
 def test_a_rebound_name_is_rejected_even_with_the_cookie(browser: Browser) -> None:
     answer = browser.get("/", {"Host": "evil.example"})
     assert answer.status == 403
@@ -117,6 +133,14 @@ def test_every_response_has_the_policy(browser: Browser, path: str) -> None:
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cross-origin-resource-policy"] == "same-origin"
     assert headers["referrer-policy"] == "same-origin"  # else browsers send forms with the Origin null
+
+
+def test_only_static_files_are_kept_by_the_browser(browser: Browser) -> None:
+    version = re.search(r"/static/console.css\?v=\w{12}", browser.get("/").text)
+    assert version is not None
+    assert "immutable" in browser.get(version[0]).headers["cache-control"]
+    for path in ("/", "/topics?v=1", "/static/console.css", "/login"):
+        assert browser.get(path).headers["cache-control"] == "no-store"
 
 
 def test_a_change_is_rejected_on_a_read_only_console(reading_console: ConsoleProcess) -> None:

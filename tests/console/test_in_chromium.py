@@ -6,11 +6,12 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from playwright.sync_api import Browser as Chromium
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import ConsoleMessage, Dialog, Page, sync_playwright
 
 from odradek.testing import Cluster
 from tests.console.browser import ConsoleProcess, produce, running_console
@@ -50,7 +51,7 @@ PAGES = {
 }
 """The path of each page, by the name of its screenshot."""
 
-SHOWN = ("overview", "topics", "records", "search", "group", "share-group")
+SHOWN = ("overview", "topics", "search", "group", "share-group")
 """The pages in docs/console.md."""
 
 
@@ -123,14 +124,22 @@ def opened(chromium: Chromium, served: ConsoleProcess) -> Iterator[Open]:
     faults: list[str] = []
     contexts = []
 
-    def open_page(path: str, width: int = WIDE, scheme: str = "light") -> Page:
+    def on_line(line: ConsoleMessage) -> None:
+        if line.type == "error":
+            faults.append(line.text)
+
+    def on_dialog(dialog: Dialog) -> None:
+        faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def open_page(path: str, width: int = WIDE, scheme: Literal["light", "dark"] = "light") -> Page:
         context = chromium.new_context(viewport={"width": width, "height": 860}, color_scheme=scheme)
         contexts.append(context)
         page = context.new_page()
         page.goto(served.url)
-        page.on("console", lambda line: faults.append(line.text) if line.type == "error" else None)
+        page.on("console", on_line)
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("dialog", on_dialog)
         page.goto(served.base + path)
         return page
 
@@ -210,12 +219,16 @@ def test_new_records_appear_live(opened: Open, cluster: Cluster) -> None:
         page.get_by_text(f"fresh-{number}").wait_for(timeout=10_000)
     assert page.locator("tbody tr").first.inner_text().endswith("fresh-2")
     page.get_by_text("Stop").click()
-    assert page.locator("tbody tr").count() == 0
+    page.get_by_text("Stopped.").wait_for()
+    produce(cluster.bootstrap, "live", [b"unseen"])
+    page.wait_for_timeout(2500)
+    assert page.locator("tbody tr").count() == 3
 
 
 def test_a_search_ends_and_can_be_opened(opened: Open) -> None:
     page = opened("/topics/orders/records?json=order%3D42&limit=20")
     page.get_by_text("Done:").wait_for()
+    assert page.get_by_text("Stop").count() == 0
     assert page.locator("tbody tr").count() == 6
     page.locator("tbody a").first.click()
     page.get_by_text('"order": 42').wait_for()
