@@ -21,6 +21,7 @@ from broker.metadata.observing import Threads
 from broker.metadata.replicated_log import ReplicatedLog
 from broker.metadata.snapshots import Snapshots
 from client.errors import PeerError, RequestTimedOut, UnsupportedVersion
+from client.settings import SOFTWARE_NAME, SOFTWARE_VERSION
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.quorum_state import NOBODY
 from coordinator.quorum.observer import BeginSnapshot, DropSnapshot, WritePiece
@@ -31,9 +32,9 @@ from coordinator.quorum.ready import (
     AppendBatches,
     Flush,
     LeaderAndRole,
+    RaftReply,
     ReadRecords,
     Ready,
-    Reply,
     Send,
     TruncateTo,
     Write,
@@ -43,6 +44,7 @@ from coordinator.quorum.roles import Role
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.messages import messages_of
+from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from protocol.schema import identity
@@ -97,7 +99,7 @@ class RaftReplica:
         self._slow: asyncio.Task[None] | None = None
         """The task that carries out a `Ready` with the help of a thread; None if there is none."""
         self._tickets = count()
-        self._waiting: dict[int, asyncio.Future[Reply]] = {}
+        self._waiting: dict[int, asyncio.Future[RaftReply]] = {}
         self._sending: set[asyncio.Task[None]] = set()
         self._flushing = False
         self._flush: Flush | None = None
@@ -112,6 +114,8 @@ class RaftReplica:
 
     def start(self) -> None:
         """Takes part in the quorum, from now on."""
+        if not self.raft.is_voter:
+            logger.warning("not a voter: waits until it is added (AddRaftVoter)", voters=str(self.raft.voters))
         self._log.propose = self._propose
         self._snapshots.on_change = self._snapshots_changed
         self._give(lambda: None)
@@ -334,7 +338,7 @@ class RaftReplica:
             logger.info("the quorum has a leader", node=leader.leader_id, epoch=leader.epoch, role=leader.role.value)
         self.on_leader(leader)
 
-    def _reply(self, reply: Reply) -> None:
+    def _reply(self, reply: RaftReply) -> None:
         waiting = self._waiting.get(reply.ticket)
         if waiting is None or waiting.done():  # the connection is gone
             return
@@ -364,11 +368,14 @@ class RaftReplica:
         channel = self._channels.others
         if isinstance(send.request, FetchRequest | FetchSnapshotRequest):
             channel = self._channels.fetches
-        response = messages_of(ApiKey(identity(type(send.request)).key)).response
+        request = send.request
+        if isinstance(request, ApiVersionsRequest):  # a node rejects it without the name of the software
+            request.client_software_name, request.client_software_version = SOFTWARE_NAME, SOFTWARE_VERSION
+        response = messages_of(ApiKey(identity(type(request)).key)).response
         answer: object
         try:
             peer = channel.peer(send.destination)
-            answer = await peer.send(send.request, response, timeout_ms=max(send.timeout_ms, 1), max_dials=1)
+            answer = await peer.send(request, response, timeout_ms=max(send.timeout_ms, 1), max_dials=1)
         except UnsupportedVersion:
             answer = ErrorCode.UNSUPPORTED_VERSION
         except RequestTimedOut:

@@ -38,7 +38,7 @@ from coordinator.cluster.quorum import FOLDER
 from coordinator.cluster.quorum_state import QuorumState
 from coordinator.quorum.leadership import Leadership
 from coordinator.quorum.raft import Raft
-from coordinator.quorum.ready import LeaderAndRole, Replica
+from coordinator.quorum.ready import LeaderAndRole, LocalReplica
 from coordinator.quorum.replicas import ReplicaKey
 from coordinator.quorum.voter_set import VoterNode, VoterSet
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -142,7 +142,7 @@ def _raft(
     environment: MetadataEnvironment,
 ) -> Raft:
     options = settings.options
-    replica = Replica(
+    replica = LocalReplica(
         identity.cluster_id,
         ReplicaKey(options.node_id, identity.directory_ids[settings.metadata_dir]),
         options.controller_listeners,

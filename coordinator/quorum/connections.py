@@ -18,7 +18,7 @@ FIRST_BOOTSTRAP_ID: Final = -2
 """The id of the first address from the configuration; the others count down (-1 is an unknown node)."""
 
 
-class InFlight(NamedTuple):
+class SentRequest(NamedTuple):
     """A request without an answer."""
 
     correlation_id: int
@@ -33,14 +33,14 @@ class InFlight(NamedTuple):
     offset: int = 0
 
 
-class Connections:
+class RaftConnections:
     """The requests in flight, and the pauses after failures."""
 
     def __init__(self, bootstrap: Iterable[Location]) -> None:
         self.bootstrap = tuple(
             (FIRST_BOOTSTRAP_ID - i, location) for i, location in enumerate(dict.fromkeys(bootstrap))
         )
-        self._in_flight: dict[int, InFlight] = {}
+        self._in_flight: dict[int, SentRequest] = {}
         self._paused_until: dict[int, int] = {}
         self._last_id = 0
         self.search_ms = 0
@@ -57,7 +57,7 @@ class Connections:
     ) -> int:
         """Counts a request, and returns its correlation id."""
         self._last_id += 1
-        self._in_flight[node_id] = InFlight(self._last_id, node_id, kind, deadline_ms, to, generation, offset)
+        self._in_flight[node_id] = SentRequest(self._last_id, node_id, kind, deadline_ms, to, generation, offset)
         return self._last_id
 
     def ready_ms(self, node_id: int, now_ms: int) -> int:
@@ -66,7 +66,7 @@ class Connections:
         waits_until = request.deadline_ms if request is not None else 0
         return max(now_ms, waits_until, self._paused_until.get(node_id, 0))
 
-    def in_flight(self, node_id: int) -> InFlight | None:
+    def in_flight(self, node_id: int) -> SentRequest | None:
         """Returns the request to a node that has no answer yet."""
         return self._in_flight.get(node_id)
 
@@ -90,7 +90,7 @@ class Connections:
             del self._in_flight[node_id]
         return expired
 
-    def answered(self, correlation_id: int) -> InFlight | None:
+    def answered(self, correlation_id: int) -> SentRequest | None:
         """Returns the request with that id, and drops it; None if its answer is no longer expected."""
         for node_id, request in self._in_flight.items():
             if request.correlation_id == correlation_id:

@@ -13,20 +13,20 @@ from typing import TypeAlias
 
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.quorum_state import NOBODY, QuorumState
-from coordinator.quorum.connections import NEVER, Connections, InFlight
+from coordinator.quorum.connections import NEVER, RaftConnections, SentRequest
 from coordinator.quorum.leadership import Location
-from coordinator.quorum.leading import Leader
+from coordinator.quorum.leading import LeaderState
 from coordinator.quorum.log_state import LogState
 from coordinator.quorum.observer import DropSnapshot
 from coordinator.quorum.pieces import PieceWish
 from coordinator.quorum.ready import (
     LeaderAndRole,
+    LocalReplica,
     RaftConfig,
+    RaftReply,
     ReadRecords,
     Ready,
     RecoveredLog,
-    Replica,
-    Reply,
     Request,
     Response,
     Send,
@@ -34,13 +34,21 @@ from coordinator.quorum.ready import (
 from coordinator.quorum.replicas import ReplicaKey
 from coordinator.quorum.roles import Role
 from coordinator.quorum.rules import Rules
-from coordinator.quorum.states import UPDATE_PERIODS, Candidate, Follower, Prospective, Resigned, Unattached, Votes
+from coordinator.quorum.states import (
+    UPDATE_PERIODS,
+    CandidateState,
+    FollowerState,
+    ProspectiveState,
+    ResignedState,
+    UnattachedState,
+    Votes,
+)
 from coordinator.quorum.voter_set import VoterHistory, VoterNode, VoterSet
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.types import NO_UUID
 
-State: TypeAlias = Unattached | Prospective | Candidate | Leader | Follower | Resigned
+State: TypeAlias = UnattachedState | ProspectiveState | CandidateState | LeaderState | FollowerState | ResignedState
 
 
 class Core:
@@ -48,7 +56,7 @@ class Core:
 
     def __init__(
         self,
-        replica: Replica,
+        replica: LocalReplica,
         config: RaftConfig,
         log: RecoveredLog,
         state: QuorumState,
@@ -74,7 +82,7 @@ class Core:
         newest = log.snapshots[-1].offset if log.snapshots else 0
         self.high_watermark = min(max(log.start_offset, newest), log.end_offset)
         own = {Location(endpoint.host, endpoint.port) for endpoint in replica.endpoints}
-        self.connections = Connections(location for location in bootstrap if location not in own)
+        self.connections = RaftConnections(location for location in bootstrap if location not in own)
         self.epoch = state.leader_epoch
         self.leader_id = state.leader_id
         self.leader_endpoints: tuple[Endpoint, ...] = ()
@@ -82,7 +90,7 @@ class Core:
             None if state.voted_id == NOBODY else ReplicaKey(state.voted_id, state.voted_directory_id)
         )
         self._stored = state
-        self.state: State = Unattached(NEVER)
+        self.state: State = UnattachedState(NEVER)
         self._resume()
         self._store()
 
@@ -102,14 +110,14 @@ class Core:
             self.state = self._resigned(())
         elif role is Role.LEADER:
             self.leader_endpoints = self.replica.endpoints
-            self.state = Leader(self, self.log.end_offset, [])
+            self.state = LeaderState(self, self.log.end_offset, [])
         elif role is Role.CANDIDATE:
-            self.state = Candidate(self._votes(), self._election_ms(), 1)
+            self.state = CandidateState(self._votes(), self._election_ms(), 1)
         elif self.leader_id != NOBODY and (endpoints := self.endpoints_of(self.leader_id)):
             self.leader_endpoints = endpoints
             self.state = self._follower()
         else:
-            self.state = Unattached(self._election_ms())
+            self.state = UnattachedState(self._election_ms())
 
     # What it knows
 
@@ -169,14 +177,14 @@ class Core:
         """Begins or continues an epoch without a known leader. A later epoch does not delay this node's election,
         because a node that can't win would otherwise delay those that can."""
         state, election_ms = self.state, self._election_ms()
-        if epoch > self.epoch and isinstance(state, Unattached | Prospective | Candidate):
+        if epoch > self.epoch and isinstance(state, UnattachedState | ProspectiveState | CandidateState):
             election_ms = min(state.election_ms, election_ms)
-        self._become(Unattached(election_ms), epoch, NOBODY, ())
+        self._become(UnattachedState(election_ms), epoch, NOBODY, ())
 
     def vote_for(self, candidate: ReplicaKey) -> None:
         """Votes for a candidate, and gives it time to win."""
         self.voted = candidate
-        if isinstance(self.state, Unattached | Prospective):
+        if isinstance(self.state, UnattachedState | ProspectiveState):
             self.state.election_ms = self._election_ms()
         self._store()
 
@@ -184,18 +192,18 @@ class Core:
         """Begins to request pre-votes in the same epoch."""
         votes = self._votes()
         self._become(
-            Prospective(votes, self._election_ms(), retries), self.epoch, self.leader_id, self.leader_endpoints
+            ProspectiveState(votes, self._election_ms(), retries), self.epoch, self.leader_id, self.leader_endpoints
         )
 
     def become_candidate(self) -> None:
         """Begins to request votes in the next epoch, and votes for itself."""
-        retries = self.state.retries + 1 if isinstance(self.state, Prospective) else 1
-        candidate = Candidate(self._votes(), self._election_ms(), retries)
+        retries = self.state.retries + 1 if isinstance(self.state, ProspectiveState) else 1
+        candidate = CandidateState(self._votes(), self._election_ms(), retries)
         self._become(candidate, self.epoch + 1, NOBODY, (), voted=self.replica.key)
 
     def become_leader(self, granting: Sequence[int]) -> None:
         """Begins to lead the epoch for which this node was elected."""
-        leader = Leader(self, self.log.end_offset, granting)
+        leader = LeaderState(self, self.log.end_offset, granting)
         self._become(leader, self.epoch, self.replica.key.node_id, self.replica.endpoints)
         leader.begin()
 
@@ -217,7 +225,7 @@ class Core:
     ) -> None:
         before = self.state
         self.rules.check_transition(before.role, self.epoch, state.role, epoch)
-        if isinstance(before, Follower) and before.fetching is not None:
+        if isinstance(before, FollowerState) and before.fetching is not None:
             self.out.writes.append(DropSnapshot(before.fetching.snapshot_id))
         if epoch > self.epoch:
             self.voted = voted
@@ -225,7 +233,7 @@ class Core:
         self.state = state
         self.connections.reset()
         self._store()
-        if isinstance(before, Leader):
+        if isinstance(before, LeaderState):
             before.end()
 
     def _store(self) -> None:
@@ -233,15 +241,15 @@ class Core:
         stored = QuorumState(self.leader_id, self.epoch, voted.node_id, voted.directory_id)
         if stored != self._stored:
             self.out.quorum_state = self._stored = stored
-        start = self.state.epoch_start_offset if isinstance(self.state, Leader) else -1
+        start = self.state.epoch_start_offset if isinstance(self.state, LeaderState) else -1
         self.out.leader = LeaderAndRole(self.epoch, self.leader_id, self.role, start)
 
-    def _follower(self) -> Follower:
+    def _follower(self) -> FollowerState:
         timeout_ms = self.config.fetch_timeout_ms
-        return Follower(self.now_ms + timeout_ms, self.now_ms + UPDATE_PERIODS * timeout_ms)
+        return FollowerState(self.now_ms + timeout_ms, self.now_ms + UPDATE_PERIODS * timeout_ms)
 
-    def _resigned(self, preferred: Sequence[ReplicaKey]) -> Resigned:
-        return Resigned(self._election_ms(), preferred, {voter.key.node_id for voter in self.other_voters})
+    def _resigned(self, preferred: Sequence[ReplicaKey]) -> ResignedState:
+        return ResignedState(self._election_ms(), preferred, {voter.key.node_id for voter in self.other_voters})
 
     def _votes(self) -> Votes:
         votes = Votes(self.voters, self.rules.majority(len(self.voters)))
@@ -264,7 +272,9 @@ class Core:
                     f"node {leader_id} is named as the leader of epoch {epoch}, but it is node {self.leader_id}"
                 )
             elif (
-                leader_id != NOBODY and isinstance(self.state, Follower) and len(endpoints) > len(self.leader_endpoints)
+                leader_id != NOBODY
+                and isinstance(self.state, FollowerState)
+                and len(endpoints) > len(self.leader_endpoints)
             ):
                 self.leader_endpoints = endpoints
             return
@@ -288,7 +298,7 @@ class Core:
         request: Request | ApiVersionsRequest,
         *,
         to: ReplicaKey | None = None,
-    ) -> InFlight | None:
+    ) -> SentRequest | None:
         """Sends a request to a node, for which it must be ready."""
         if address is None:
             return None
@@ -308,7 +318,7 @@ class Core:
 
     def reply(self, ticket: int, response: Response, read: ReadRecords | PieceWish | None = None) -> None:
         """Answers a request."""
-        self.out.replies.append(Reply(ticket, response, read))
+        self.out.replies.append(RaftReply(ticket, response, read))
 
     # What requests have in common
 
@@ -324,7 +334,7 @@ class Core:
             return ErrorCode.FENCED_LEADER_EPOCH
         if epoch > self.epoch:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
-        return ErrorCode.NONE if isinstance(self.state, Leader) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE if isinstance(self.state, LeaderState) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def error_of_receiver(self, node_id: int, directory_id: bytes) -> ErrorCode:
         """Returns the error of a request that is meant for another node or directory. A request of an older version

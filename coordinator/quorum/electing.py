@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.topics.names import METADATA_TOPIC
-from coordinator.quorum.connections import InFlight
+from coordinator.quorum.connections import SentRequest
 from coordinator.quorum.log_end import LogEnd
 from coordinator.quorum.replicas import ReplicaKey
 from coordinator.quorum.roles import Role
-from coordinator.quorum.states import Candidate, Follower, Prospective, Resigned, Unattached
+from coordinator.quorum.states import CandidateState, FollowerState, ProspectiveState, ResignedState, UnattachedState
 from protocol.errors import ErrorCode
 from protocol.messages import begin_quorum_epoch as begin
 from protocol.messages import end_quorum_epoch as end
@@ -30,28 +30,28 @@ FIRST_NODE_ENDPOINTS: Final = 1
 """First version of these APIs whose response has the leader's endpoint (KIP-853)."""
 
 
-class _Partition(Protocol):
+class _QuorumPartition(Protocol):
     partition_index: int
 
 
-P = TypeVar("P", bound=_Partition)
-P_co = TypeVar("P_co", bound=_Partition, covariant=True)
+P = TypeVar("P", bound=_QuorumPartition)
+P_co = TypeVar("P_co", bound=_QuorumPartition, covariant=True)
 
 
-class _Topic(Protocol[P_co]):
+class _QuorumTopic(Protocol[P_co]):
     topic_name: str
 
     @property
     def partitions(self) -> Sequence[P_co]: ...
 
 
-class _Endpoint(Protocol):
+class _LeaderEndpoint(Protocol):
     name: str
     host: str
     port: int
 
 
-class NodeEndpoint(Protocol):
+class AnsweredEndpoint(Protocol):
     """A node's endpoint in an answer."""
 
     node_id: int
@@ -59,7 +59,7 @@ class NodeEndpoint(Protocol):
     port: int
 
 
-def only_partition(topics: Sequence[_Topic[P]]) -> P | None:
+def only_partition(topics: Sequence[_QuorumTopic[P]]) -> P | None:
     """Returns the metadata partition, if a request or an answer is only for it."""
     if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC:
         return None
@@ -67,7 +67,7 @@ def only_partition(topics: Sequence[_Topic[P]]) -> P | None:
     return partitions[0] if len(partitions) == 1 and partitions[0].partition_index == 0 else None
 
 
-def answered_endpoints(core: Core, leader_id: int, endpoints: Sequence[NodeEndpoint]) -> tuple[Endpoint, ...]:
+def answered_endpoints(core: Core, leader_id: int, endpoints: Sequence[AnsweredEndpoint]) -> tuple[Endpoint, ...]:
     """Returns the leader's endpoint in an answer, on the listener on which this node reaches controllers."""
     return tuple(
         Endpoint(core.replica.listener, endpoint.host, endpoint.port)
@@ -76,11 +76,11 @@ def answered_endpoints(core: Core, leader_id: int, endpoints: Sequence[NodeEndpo
     )
 
 
-def _request_endpoints(endpoints: Sequence[_Endpoint]) -> tuple[Endpoint, ...]:
+def _request_endpoints(endpoints: Sequence[_LeaderEndpoint]) -> tuple[Endpoint, ...]:
     return tuple(Endpoint(endpoint.name, endpoint.host, endpoint.port) for endpoint in endpoints)
 
 
-def _error_of_request(core: Core, cluster_id: str | None, partition: _Partition | None) -> ErrorCode:
+def _error_of_request(core: Core, cluster_id: str | None, partition: _QuorumPartition | None) -> ErrorCode:
     return core.error_of_cluster(cluster_id) or (ErrorCode.INVALID_REQUEST if partition is None else ErrorCode.NONE)
 
 
@@ -137,7 +137,7 @@ def _grants(core: Core, candidate: ReplicaKey, last: LogEnd, *, pre_vote: bool) 
     rules, state = core.rules, core.state
     up_to_date = rules.is_up_to_date(last, core.log.end)
     if pre_vote:
-        has_fetched = isinstance(state, Follower) and state.has_fetched
+        has_fetched = isinstance(state, FollowerState) and state.has_fetched
         return rules.grants_pre_vote(state.role, has_fetched, up_to_date)
     if candidate.node_id == core.replica.key.node_id:
         return False
@@ -147,11 +147,11 @@ def _grants(core: Core, candidate: ReplicaKey, last: LogEnd, *, pre_vote: bool) 
     return granted
 
 
-def vote_answered(core: Core, sent: InFlight, response: VoteResponse | ErrorCode) -> None:
+def vote_answered(core: Core, sent: SentRequest, response: VoteResponse | ErrorCode) -> None:
     """Handles a voter's answer. A voter that doesn't know pre-votes doesn't stop an election."""
     state = core.state
     if not isinstance(response, VoteResponse):
-        if response is ErrorCode.UNSUPPORTED_VERSION and isinstance(state, Prospective):
+        if response is ErrorCode.UNSUPPORTED_VERSION and isinstance(state, ProspectiveState):
             state.votes.record(sent.node_id, granted=True)
             return
         _pause(core, sent)
@@ -169,15 +169,15 @@ def vote_answered(core: Core, sent: InFlight, response: VoteResponse | ErrorCode
         return
     if code:
         _pause(core, sent)
-    elif isinstance(state, Prospective | Candidate):
+    elif isinstance(state, ProspectiveState | CandidateState):
         state.votes.record(sent.node_id, granted=partition.vote_granted)
 
 
-def _pause(core: Core, sent: InFlight) -> None:
+def _pause(core: Core, sent: SentRequest) -> None:
     core.connections.pause(sent.node_id, core.now_ms + core.config.retry_backoff_ms)
 
 
-def _request_votes(core: Core, state: Prospective | Candidate) -> None:
+def _request_votes(core: Core, state: ProspectiveState | CandidateState) -> None:
     end_ = core.log.end
     for voter in state.votes.unrecorded:
         if not core.is_ready(voter.key.node_id):
@@ -190,7 +190,7 @@ def _request_votes(core: Core, state: Prospective | Candidate) -> None:
             voter_directory_id=voter.key.directory_id,
             last_offset_epoch=end_.epoch,
             last_offset=end_.offset,
-            pre_vote=isinstance(state, Prospective),
+            pre_vote=isinstance(state, ProspectiveState),
         )
         request = VoteRequest(
             cluster_id=core.replica.cluster_id,
@@ -203,7 +203,7 @@ def _request_votes(core: Core, state: Prospective | Candidate) -> None:
 # What is due
 
 
-def poll_unattached(core: Core, state: Unattached) -> bool:
+def poll_unattached(core: Core, state: UnattachedState) -> bool:
     """Does what is due. Returns True if the role has changed."""
     if not core.may_elect:
         return False
@@ -214,7 +214,7 @@ def poll_unattached(core: Core, state: Unattached) -> bool:
     return False
 
 
-def poll_prospective(core: Core, state: Prospective) -> bool:
+def poll_prospective(core: Core, state: ProspectiveState) -> bool:
     """Does what is due. Returns True if the role has changed."""
     if state.votes.are_granted and core.may_elect:
         core.become_candidate()
@@ -233,7 +233,7 @@ def poll_prospective(core: Core, state: Prospective) -> bool:
     return False
 
 
-def poll_candidate(core: Core, state: Candidate) -> bool:
+def poll_candidate(core: Core, state: CandidateState) -> bool:
     """Does what is due. Returns True if the role has changed. A candidate that has lost waits for its whole election
     timeout, and longer each time."""
     if state.votes.are_granted:
@@ -253,7 +253,7 @@ def poll_candidate(core: Core, state: Candidate) -> bool:
     return False
 
 
-def poll_resigned(core: Core, state: Resigned) -> bool:
+def poll_resigned(core: Core, state: ResignedState) -> bool:
     """Does what is due. Returns True if the role has changed."""
     if not core.is_shutting_down:
         if core.now_ms >= state.election_ms:
@@ -296,7 +296,7 @@ def answer_begin(core: Core, request: BeginQuorumEpochRequest, version: int, lis
     core.reply(ticket, response)
 
 
-def begin_answered(core: Core, sent: InFlight, response: BeginQuorumEpochResponse | ErrorCode) -> None:
+def begin_answered(core: Core, sent: SentRequest, response: BeginQuorumEpochResponse | ErrorCode) -> None:
     """Handles a voter's answer. Its Fetch shows that it follows; until then BeginQuorumEpoch is repeated."""
     if not isinstance(response, BeginQuorumEpochResponse) or response.error_code:
         _pause(core, sent)
@@ -320,7 +320,7 @@ def answer_end(core: Core, request: EndQuorumEpochRequest, version: int, listene
     code = _error_of_sender(core, partition.leader_id, partition.leader_epoch)
     if not code:
         core.learn_leader(partition.leader_id, partition.leader_epoch, _request_endpoints(request.leader_endpoints))
-        if isinstance(core.state, Follower) and core.leader_id == partition.leader_id:
+        if isinstance(core.state, FollowerState) and core.leader_id == partition.leader_id:
             preferred = partition.preferred_candidates
             keys = [ReplicaKey(info.candidate_id, info.candidate_directory_id) for info in preferred]
             core.state.fetch_ms = core.now_ms + _successor_backoff_ms(core, keys, partition.preferred_successors)
@@ -351,7 +351,7 @@ def _successor_backoff_ms(core: Core, keys: Sequence[ReplicaKey], ids: Sequence[
     return core.rules.successor_backoff_ms(position, len(found), core.config.election_backoff_max_ms)
 
 
-def end_answered(core: Core, sent: InFlight, response: EndQuorumEpochResponse | ErrorCode) -> None:
+def end_answered(core: Core, sent: SentRequest, response: EndQuorumEpochResponse | ErrorCode) -> None:
     """Handles a voter's answer to the leader that resigns."""
     if not isinstance(response, EndQuorumEpochResponse) or response.error_code:
         _pause(core, sent)
@@ -361,11 +361,11 @@ def end_answered(core: Core, sent: InFlight, response: EndQuorumEpochResponse | 
         return
     endpoints = answered_endpoints(core, partition.leader_id, response.node_endpoints)
     core.learn_leader(partition.leader_id, partition.leader_epoch, endpoints)
-    if isinstance(core.state, Resigned):
+    if isinstance(core.state, ResignedState):
         core.state.unacknowledged.discard(sent.node_id)
 
 
-def _end_request(core: Core, state: Resigned) -> EndQuorumEpochRequest:
+def _end_request(core: Core, state: ResignedState) -> EndQuorumEpochRequest:
     partition = end.PartitionData(
         partition_index=0,
         leader_id=core.replica.key.node_id,

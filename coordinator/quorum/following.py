@@ -12,14 +12,14 @@ from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.quorum import TOPIC_ID
 from coordinator.cluster.snapshot import SnapshotId
 from coordinator.cluster.topics.names import METADATA_TOPIC
-from coordinator.quorum.connections import InFlight
+from coordinator.quorum.connections import SentRequest
 from coordinator.quorum.electing import answered_endpoints
 from coordinator.quorum.leadership import Location
 from coordinator.quorum.log_end import LogEnd
 from coordinator.quorum.membership import send_voter_change
 from coordinator.quorum.observer import NO_BROKER_EPOCH, BeginSnapshot, DropSnapshot, Fetching, WritePiece
 from coordinator.quorum.ready import AdoptSnapshot, AppendBatches, TruncateTo
-from coordinator.quorum.states import Follower
+from coordinator.quorum.states import FollowerState
 from coordinator.quorum.voter_set import ControlRecord
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.messages import fetch, fetch_snapshot
@@ -39,7 +39,7 @@ UNKNOWN_OFFSET: Final = -1
 # What is due
 
 
-def poll_follower(core: Core, state: Follower) -> bool:
+def poll_follower(core: Core, state: FollowerState) -> bool:
     """Does what is due. Returns True if the role has changed."""
     if core.may_elect:
         if core.now_ms >= state.fetch_ms:
@@ -58,7 +58,7 @@ def poll_follower(core: Core, state: Follower) -> bool:
     return False
 
 
-def _ask_leader(core: Core, state: Follower) -> None:
+def _ask_leader(core: Core, state: FollowerState) -> None:
     """Sends the leader the next request, if no other is in flight."""
     if not core.is_ready(core.leader_id):
         return
@@ -138,7 +138,7 @@ def _snapshot_request(core: Core, fetching: Fetching) -> FetchSnapshotRequest:
 # Answers
 
 
-def fetch_answered(core: Core, sent: InFlight, response: FetchResponse | ErrorCode) -> None:
+def fetch_answered(core: Core, sent: SentRequest, response: FetchResponse | ErrorCode) -> None:
     """Handles the answer to a Fetch, of the leader or of another controller."""
     if not isinstance(response, FetchResponse):
         _pause(core, sent)
@@ -171,20 +171,20 @@ def fetch_answered(core: Core, sent: InFlight, response: FetchResponse | ErrorCo
         _heard(core, state)
 
 
-def _heard(core: Core, state: Follower) -> None:
+def _heard(core: Core, state: FollowerState) -> None:
     state.has_fetched = True
     state.fetch_ms = core.now_ms + core.config.fetch_timeout_ms
 
 
-def _pause(core: Core, sent: InFlight, problem: str = "") -> None:
+def _pause(core: Core, sent: SentRequest, problem: str = "") -> None:
     if problem:
         core.out.problems.append(problem)
     core.connections.pause(sent.node_id, core.now_ms + core.config.retry_backoff_ms)
 
 
 def _follow(
-    core: Core, sent: InFlight, code: int, leader_id: int, epoch: int, endpoints: tuple[Endpoint, ...]
-) -> Follower | None:
+    core: Core, sent: SentRequest, code: int, leader_id: int, epoch: int, endpoints: tuple[Endpoint, ...]
+) -> FollowerState | None:
     """Learns the leader from an answer. Returns this node's state if the answer is from the leader that it follows."""
     before = core.epoch
     if code != ErrorCode.UNKNOWN_LEADER_EPOCH:
@@ -194,13 +194,13 @@ def _follow(
         if core.state is state and core.epoch == before:
             _pause(core, sent)
         return None
-    if not isinstance(state, Follower) or leader_id != core.leader_id:
+    if not isinstance(state, FollowerState) or leader_id != core.leader_id:
         _pause(core, sent)
         return None
     return state
 
 
-def _truncate(core: Core, sent: InFlight, diverging: fetch.EpochEndOffset) -> bool:
+def _truncate(core: Core, sent: SentRequest, diverging: fetch.EpochEndOffset) -> bool:
     offset = core.log.truncation_point(LogEnd(diverging.end_offset, diverging.epoch))
     if not core.rules.may_truncate(offset, core.high_watermark):
         _pause(
@@ -218,7 +218,7 @@ def _truncate(core: Core, sent: InFlight, diverging: fetch.EpochEndOffset) -> bo
     return True
 
 
-def _begin_snapshot(core: Core, sent: InFlight, state: Follower, snapshot_id: SnapshotId) -> bool:
+def _begin_snapshot(core: Core, sent: SentRequest, state: FollowerState, snapshot_id: SnapshotId) -> bool:
     if min(snapshot_id) < 0 or not core.rules.adopts(snapshot_id, core.high_watermark):
         _pause(
             core,
@@ -231,7 +231,7 @@ def _begin_snapshot(core: Core, sent: InFlight, state: Follower, snapshot_id: Sn
     return True
 
 
-def _append(core: Core, sent: InFlight, data: fetch.PartitionData) -> bool:
+def _append(core: Core, sent: SentRequest, data: fetch.PartitionData) -> bool:
     records = memoryview(data.records or b"")
     try:
         epochs, control, next_offset, size_bytes = _checked(core, records)
@@ -294,7 +294,7 @@ def control_records(data: Buffer, position: int) -> list[ControlRecord]:
     return found
 
 
-def snapshot_answered(core: Core, sent: InFlight, response: FetchSnapshotResponse | ErrorCode) -> None:
+def snapshot_answered(core: Core, sent: SentRequest, response: FetchSnapshotResponse | ErrorCode) -> None:
     """Handles the answer to a FetchSnapshot."""
     if not isinstance(response, FetchSnapshotResponse):
         _pause(core, sent)
@@ -307,7 +307,9 @@ def snapshot_answered(core: Core, sent: InFlight, response: FetchSnapshotRespons
     current = data.current_leader
     state = core.state
     gone = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
-    is_own = isinstance(state, Follower) and current.leader_epoch == core.epoch and current.leader_id == core.leader_id
+    is_own = (
+        isinstance(state, FollowerState) and current.leader_epoch == core.epoch and current.leader_id == core.leader_id
+    )
     if data.error_code in gone and is_own:
         _drop_snapshot(core)
         return
@@ -319,15 +321,15 @@ def snapshot_answered(core: Core, sent: InFlight, response: FetchSnapshotRespons
 
 def _drop_snapshot(core: Core) -> None:
     state = core.state
-    if isinstance(state, Follower) and state.fetching is not None:
+    if isinstance(state, FollowerState) and state.fetching is not None:
         core.out.writes.append(DropSnapshot(state.fetching.snapshot_id))
         state.fetching = None
 
 
 def _write_piece(
     core: Core,
-    sent: InFlight,
-    state: Follower,
+    sent: SentRequest,
+    state: FollowerState,
     fetching: Fetching,
     data: fetch_snapshot.ResponsePartitionSnapshot,
 ) -> None:

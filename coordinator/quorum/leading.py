@@ -74,7 +74,7 @@ class DelayedFetch(NamedTuple):
 
 
 @dataclass(slots=True)
-class Progress:
+class FetchProgress:
     """The progress of a replica that fetches."""
 
     end_offset: int
@@ -83,7 +83,7 @@ class Progress:
     leader_end_offset: int = 0
 
 
-class Leader:
+class LeaderState:
     """The state of the epoch's leader."""
 
     role: ClassVar[Role] = Role.LEADER
@@ -92,7 +92,7 @@ class Leader:
         self._core = core
         self.epoch_start_offset = epoch_start_offset
         self._granting = sorted(granting)
-        self._progress: dict[ReplicaKey, Progress] = {}
+        self._progress: dict[ReplicaKey, FetchProgress] = {}
         self._fetched: set[int] = set()
         """Voters that have fetched since the last majority."""
         self._check_ms = self._next_check_ms()
@@ -261,7 +261,7 @@ class Leader:
 
     # Replicas
 
-    def progress_of(self, voter: VoterNode) -> Progress | None:
+    def progress_of(self, voter: VoterNode) -> FetchProgress | None:
         """Returns the progress of a voter. A static voter may have any directory: the last one that fetched counts."""
         if voter.key.directory_id != NO_UUID:
             return self._progress.get(voter.key)
@@ -284,7 +284,7 @@ class Leader:
         """Counts a replica's Fetch from an offset: it has every record before it."""
         core = self._core
         now_ms, end_offset = core.now_ms, core.log.end_offset
-        progress = self._progress.pop(key, None) or Progress(offset, now_ms)
+        progress = self._progress.pop(key, None) or FetchProgress(offset, now_ms)
         if offset >= end_offset:
             progress.caught_up_ms = now_ms
         elif 0 < progress.leader_end_offset <= offset:
@@ -367,7 +367,7 @@ def _addresses(voter: VoterNode) -> set[tuple[str, str, int]]:
     return {(endpoint.name.upper(), endpoint.host, endpoint.port) for endpoint in voter.endpoints}
 
 
-def _described(key: ReplicaKey, progress: Progress) -> ReplicaProgress:
+def _described(key: ReplicaKey, progress: FetchProgress) -> ReplicaProgress:
     return ReplicaProgress(
         key, progress.end_offset, progress.fetched_ms, progress.caught_up_ms, progress.leader_end_offset
     )
@@ -412,7 +412,7 @@ def answer_fetch(core: Core, request: FetchRequest, version: int, listener: str,
         or data.snapshot_id.end_offset >= 0
         or data.high_watermark > position.high_watermark
     )
-    if has_news or request.max_wait_ms == 0 or not isinstance(core.state, Leader):
+    if has_news or request.max_wait_ms == 0 or not isinstance(core.state, LeaderState):
         core.reply(ticket, response, read)
     else:
         core.state.delay(DelayedFetch(ticket, request, version, listener, core.now_ms + request.max_wait_ms))
@@ -460,7 +460,7 @@ def _fetch_response(
 
 
 def _fetch_data(core: Core, code: ErrorCode) -> fetch.PartitionData:
-    is_established = isinstance(core.state, Leader) and core.state.is_established
+    is_established = isinstance(core.state, LeaderState) and core.state.is_established
     return fetch.PartitionData(
         partition_index=0,
         error_code=code,
@@ -480,7 +480,7 @@ def _fetched(
     *,
     counts: bool,
 ) -> ReadRecords | None:
-    assert isinstance(core.state, Leader)
+    assert isinstance(core.state, LeaderState)
     offset = position.fetch_offset
     problem = core.log.check(offset, position.last_fetched_epoch)
     if isinstance(problem, SnapshotId):
@@ -533,7 +533,7 @@ def answer_fetch_snapshot(core: Core, request: FetchSnapshotRequest, version: in
         data.error_code = core.error_of_epoch(requested.current_leader_epoch)
         if not data.error_code and (snapshot_id == BOOTSTRAP_SNAPSHOT or snapshot_id not in core.log.snapshots):
             data.error_code = ErrorCode.SNAPSHOT_NOT_FOUND
-        if not data.error_code and isinstance(core.state, Leader):
+        if not data.error_code and isinstance(core.state, LeaderState):
             data.snapshot_id, data.position = requested.snapshot_id, requested.position
             core.state.fetched_snapshot(ReplicaKey(request.replica_id, requested.replica_directory_id))
             wish = PieceWish(snapshot_id, requested.position, min(max(request.max_bytes, 1), MAX_FETCH_BYTES))
@@ -564,6 +564,6 @@ def fill_piece(response: FetchSnapshotResponse, content: bytes, size_bytes: int)
 
 def propose(core: Core, batch: bytearray) -> int:
     """Appends a batch as the leader. Raises KafkaError(NOT_LEADER_OR_FOLLOWER)."""
-    if not isinstance(core.state, Leader) or core.state.is_resigning:
+    if not isinstance(core.state, LeaderState) or core.state.is_resigning:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     return core.state.append(batch)

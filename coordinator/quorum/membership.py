@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from coordinator.cluster.brokers.info import Endpoint, FeatureRange
-from coordinator.quorum.connections import InFlight
-from coordinator.quorum.leading import Leader, is_same_voter, own_voter
+from coordinator.quorum.connections import SentRequest
+from coordinator.quorum.leading import LeaderState, is_same_voter, own_voter
 from coordinator.quorum.ready import Response
 from coordinator.quorum.replicas import ReplicaKey
-from coordinator.quorum.states import UPDATE_PERIODS, Follower
+from coordinator.quorum.states import UPDATE_PERIODS, FollowerState
 from coordinator.quorum.voter_set import VoterNode, VoterSet
 from protocol.errors import ErrorCode, error_code
 from protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
@@ -41,7 +41,7 @@ RECONFIGURABLE: Final = 1
 """The first kraft.version whose voters are in the log."""
 
 
-class _Listener(Protocol):
+class _VoterListener(Protocol):
     name: str
     host: str
     port: int
@@ -80,7 +80,7 @@ class VoterChange:
             core.reply(self.ticket, self._respond(code, message))
 
 
-class Rejection(NamedTuple):
+class VoterRejection(NamedTuple):
     """The error that rejects a request."""
 
     code: ErrorCode
@@ -95,7 +95,7 @@ def _removed(code: ErrorCode, message: str | None) -> Response:
     return RemoveRaftVoterResponse(error_code=code, error_message=message)
 
 
-def _endpoints(listeners: Iterable[_Listener]) -> tuple[Endpoint, ...]:
+def _endpoints(listeners: Iterable[_VoterListener]) -> tuple[Endpoint, ...]:
     return tuple(Endpoint(listener.name, listener.host, listener.port) for listener in listeners)
 
 
@@ -109,37 +109,37 @@ def _keys(voters: VoterSet) -> str:
     return f"[{', '.join(text(voter.key) for voter in voters)}]"
 
 
-def _rejection(core: Core, cluster_id: str | None, key: ReplicaKey, what: str) -> Rejection | None:
+def _rejection(core: Core, cluster_id: str | None, key: ReplicaKey, what: str) -> VoterRejection | None:
     if core.error_of_cluster(cluster_id):
         message = f'The given id "{cluster_id}" doesn\'t match the cluster id "{core.replica.cluster_id}"'
-        return Rejection(ErrorCode.INCONSISTENT_CLUSTER_ID, message)
-    if not isinstance(core.state, Leader):
-        return Rejection(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return VoterRejection(ErrorCode.INCONSISTENT_CLUSTER_ID, message)
+    if not isinstance(core.state, LeaderState):
+        return VoterRejection(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if key.node_id < 0 or not any(key.directory_id):
-        return Rejection(ErrorCode.INVALID_REQUEST, f"{what} voter request didn't include a valid voter")
+        return VoterRejection(ErrorCode.INVALID_REQUEST, f"{what} voter request didn't include a valid voter")
     return None
 
 
-def _busy(core: Core, leader: Leader, doing: str) -> Rejection | None:
+def _busy(core: Core, leader: LeaderState, doing: str) -> VoterRejection | None:
     """Returns the rejection of a change that has to wait for another, or that kraft.version doesn't allow."""
     if leader.change is not None:
         message = "Request timed out waiting for leader to handle previous voter change request"
-        return Rejection(ErrorCode.REQUEST_TIMED_OUT, message)
+        return VoterRejection(ErrorCode.REQUEST_TIMED_OUT, message)
     history = core.history
     if not leader.is_established:
         message = "Request timed out waiting for leader to establish HWM and fence previous voter changes"
-        return Rejection(ErrorCode.REQUEST_TIMED_OUT, message)
+        return VoterRejection(ErrorCode.REQUEST_TIMED_OUT, message)
     if history.kraft_version < RECONFIGURABLE:
         message = (
             f"Cluster doesn't support {doing} voter because the {KRAFT_VERSION} feature is {history.kraft_version}"
         )
-        return Rejection(ErrorCode.UNSUPPORTED_VERSION, message)
+        return VoterRejection(ErrorCode.UNSUPPORTED_VERSION, message)
     if not core.rules.may_change_voters(history.last_offset, core.high_watermark, leader.epoch_start_offset):
         message = (
             f"Request timed out waiting for voters to commit the latest voter change at {history.last_offset} with HWM "
             f"{core.high_watermark}"
         )
-        return Rejection(ErrorCode.REQUEST_TIMED_OUT, message)
+        return VoterRejection(ErrorCode.REQUEST_TIMED_OUT, message)
     return None
 
 
@@ -151,38 +151,40 @@ def answer_add(core: Core, request: AddRaftVoterRequest, ticket: int) -> None:
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
     voter = VoterNode(key, _endpoints(request.listeners))
     rejection = _rejection(core, request.cluster_id, key, "Add") or _rejection_of_added(core, voter)
-    if rejection is not None or not isinstance(core.state, Leader):
-        core.reply(ticket, _added(*(rejection or Rejection(ErrorCode.NOT_LEADER_OR_FOLLOWER))))
+    if rejection is not None or not isinstance(core.state, LeaderState):
+        core.reply(ticket, _added(*(rejection or VoterRejection(ErrorCode.NOT_LEADER_OR_FOLLOWER))))
         return
     deadline_ms = core.now_ms + core.config.request_timeout_ms
     core.send(key.node_id, voter.address(core.replica.listener), ApiVersionsRequest())
     core.state.change = VoterChange(ticket, deadline_ms, _added, voter, ack_when_committed=request.ack_when_committed)
 
 
-def _rejection_of_added(core: Core, voter: VoterNode) -> Rejection | None:
-    assert isinstance(core.state, Leader)
+def _rejection_of_added(core: Core, voter: VoterNode) -> VoterRejection | None:
+    assert isinstance(core.state, LeaderState)
     if voter.address(core.replica.listener) is None:
         listed = ", ".join(f"{endpoint.name}={endpoint.host}:{endpoint.port}" for endpoint in voter.endpoints)
         message = (
             f"Add voter request didn't include the endpoint ({listed}) for the default listener {core.replica.listener}"
         )
-        return Rejection(ErrorCode.INVALID_REQUEST, message)
+        return VoterRejection(ErrorCode.INVALID_REQUEST, message)
     busy = _busy(core, core.state, "adding")
     if busy is not None:
         return busy
     voters = core.history.last
     if voters.get(voter.key.node_id) is not None:
         message = f"The voter id for {text(voter.key)} is already part of the set of voters {_keys(voters)}."
-        return Rejection(ErrorCode.DUPLICATE_VOTER, message)
+        return VoterRejection(ErrorCode.DUPLICATE_VOTER, message)
     if not core.is_ready(voter.key.node_id):
-        return Rejection(ErrorCode.REQUEST_TIMED_OUT, f"New voter {text(voter.key)} is not ready to receive requests")
+        return VoterRejection(
+            ErrorCode.REQUEST_TIMED_OUT, f"New voter {text(voter.key)} is not ready to receive requests"
+        )
     return None
 
 
-def api_versions_answered(core: Core, sent: InFlight, response: ApiVersionsResponse | ErrorCode) -> None:
+def api_versions_answered(core: Core, sent: SentRequest, response: ApiVersionsResponse | ErrorCode) -> None:
     """Continues to add the voter that has answered ApiVersions."""
     leader = core.state
-    if not isinstance(leader, Leader) or leader.change is None or leader.change.added is None:
+    if not isinstance(leader, LeaderState) or leader.change is None or leader.change.added is None:
         return
     change, voter = leader.change, leader.change.added
     if voter.key.node_id != sent.node_id or change.next_offset is not None:
@@ -209,22 +211,22 @@ def _kraft_versions(response: ApiVersionsResponse) -> FeatureRange:
 
 
 def _rejection_of_versions(
-    core: Core, leader: Leader, voter: VoterNode, response: ApiVersionsResponse | ErrorCode
-) -> Rejection | None:
+    core: Core, leader: LeaderState, voter: VoterNode, response: ApiVersionsResponse | ErrorCode
+) -> VoterRejection | None:
     code = response if isinstance(response, ErrorCode) else error_code(getattr(response, "error_code", 0))
     if code or not isinstance(response, ApiVersionsResponse):
         message = f"Aborted add voter operation for since API_VERSIONS returned an error {code.name}"
-        return Rejection(ErrorCode.REQUEST_TIMED_OUT, message)
+        return VoterRejection(ErrorCode.REQUEST_TIMED_OUT, message)
     levels, finalized = _kraft_versions(response), core.history.kraft_version
     if not levels.min_level <= finalized <= levels.max_level:
         message = (
             f"Aborted add voter operation for {text(voter.key)} since the {KRAFT_VERSION} range (min: "
             f"{levels.min_level}, max: {levels.max_level}) doesn't support the finalized version {finalized}"
         )
-        return Rejection(ErrorCode.INVALID_REQUEST, message)
+        return VoterRejection(ErrorCode.INVALID_REQUEST, message)
     if not leader.is_caught_up(voter.key):
         message = f"Aborted add voter operation for {text(voter.key)} since it is lagging behind"
-        return Rejection(ErrorCode.REQUEST_TIMED_OUT, message)
+        return VoterRejection(ErrorCode.REQUEST_TIMED_OUT, message)
     return None
 
 
@@ -236,14 +238,14 @@ def answer_remove(core: Core, request: RemoveRaftVoterRequest, ticket: int) -> N
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
     rejection = _rejection(core, request.cluster_id, key, "Remove")
     leader = core.state
-    if rejection is None and isinstance(leader, Leader):
+    if rejection is None and isinstance(leader, LeaderState):
         rejection = _busy(core, leader, "removing")
     voters = core.history.last.without(key)
     if rejection is None and voters is None:
         message = f"Cannot remove voter {text(key)} from the set of voters {_keys(core.history.last)}"
-        rejection = Rejection(ErrorCode.VOTER_NOT_FOUND, message)
-    if rejection is not None or voters is None or not isinstance(leader, Leader):
-        core.reply(ticket, _removed(*(rejection or Rejection(ErrorCode.NOT_LEADER_OR_FOLLOWER))))
+        rejection = VoterRejection(ErrorCode.VOTER_NOT_FOUND, message)
+    if rejection is not None or voters is None or not isinstance(leader, LeaderState):
+        core.reply(ticket, _removed(*(rejection or VoterRejection(ErrorCode.NOT_LEADER_OR_FOLLOWER))))
         return
     leader.change = VoterChange(ticket, core.now_ms + core.config.request_timeout_ms, _removed)
     leader.change.next_offset = core.log.end_offset + 1
@@ -264,7 +266,7 @@ def answer_update(core: Core, request: UpdateRaftVoterRequest, listener: str, ti
         FeatureRange(levels.min_supported_version, levels.max_supported_version),
     )
     leader = core.state
-    if not code and isinstance(leader, Leader):
+    if not code and isinstance(leader, LeaderState):
         code = _error_of_updated(core, leader, voter)
         if not code:
             _update(core, leader, voter)
@@ -275,7 +277,7 @@ def answer_update(core: Core, request: UpdateRaftVoterRequest, listener: str, ti
     core.reply(ticket, UpdateRaftVoterResponse(error_code=code, current_leader=current))
 
 
-def _error_of_updated(core: Core, leader: Leader, voter: VoterNode) -> ErrorCode:
+def _error_of_updated(core: Core, leader: LeaderState, voter: VoterNode) -> ErrorCode:
     levels, history = voter.kraft_versions, core.history
     is_valid = (
         voter.key.node_id >= 0
@@ -295,7 +297,7 @@ def _error_of_updated(core: Core, leader: Leader, voter: VoterNode) -> ErrorCode
     return ErrorCode.NONE if listed is not None and listed.key == voter.key else ErrorCode.VOTER_NOT_FOUND
 
 
-def _update(core: Core, leader: Leader, voter: VoterNode) -> None:
+def _update(core: Core, leader: LeaderState, voter: VoterNode) -> None:
     if core.history.kraft_version < RECONFIGURABLE:
         leader.reported[voter.key.node_id] = voter
         return
@@ -304,7 +306,7 @@ def _update(core: Core, leader: Leader, voter: VoterNode) -> None:
         leader.append_control([core.history.last.with_voter(voter).to_record()])
 
 
-def update_answered(core: Core, sent: InFlight, response: UpdateRaftVoterResponse | ErrorCode) -> None:
+def update_answered(core: Core, sent: SentRequest, response: UpdateRaftVoterResponse | ErrorCode) -> None:
     """Handles the leader's answer to this voter's endpoints."""
     if not isinstance(response, UpdateRaftVoterResponse):
         core.connections.pause(sent.node_id, core.now_ms + core.config.retry_backoff_ms)
@@ -313,14 +315,14 @@ def update_answered(core: Core, sent: InFlight, response: UpdateRaftVoterRespons
     endpoints = (Endpoint(core.replica.listener, current.host, current.port),) if current.host else ()
     state = core.state
     core.learn_leader(current.leader_id, current.leader_epoch, endpoints)
-    if core.state is state and isinstance(state, Follower) and not response.error_code:
+    if core.state is state and isinstance(state, FollowerState) and not response.error_code:
         state.has_updated = True
 
 
 # The requests of a follower
 
 
-def send_voter_change(core: Core, state: Follower) -> bool:
+def send_voter_change(core: Core, state: FollowerState) -> bool:
     """Sends the leader this node's endpoints, or asks it to become a voter. Returns True if a request was sent."""
     if not core.replica.can_vote:
         return False
@@ -383,7 +385,7 @@ def _join_request(core: Core) -> AddRaftVoterRequest | RemoveRaftVoterRequest:
     )
 
 
-def change_answered(core: Core, sent: InFlight, response: Response | ErrorCode) -> None:
+def change_answered(core: Core, sent: SentRequest, response: Response | ErrorCode) -> None:
     """Handles the answer to AddRaftVoter or RemoveRaftVoter. The log shows if this node is a voter; if it isn't, the
     request is repeated later."""
     if not isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse):
@@ -399,7 +401,7 @@ def change_answered(core: Core, sent: InFlight, response: Response | ErrorCode) 
 def upgrade(core: Core, kraft_version: int) -> ErrorCode:
     """Writes kraft.version 1 and the voters with their directories to the log."""
     leader, history = core.state, core.history
-    if not isinstance(leader, Leader):
+    if not isinstance(leader, LeaderState):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if kraft_version == history.kraft_version:
         return ErrorCode.NONE

@@ -20,12 +20,12 @@ from coordinator.quorum import electing, following, leading, membership
 from coordinator.quorum.connections import NEVER
 from coordinator.quorum.core import Core
 from coordinator.quorum.leadership import Location
-from coordinator.quorum.leading import Leader
-from coordinator.quorum.ready import Flush, RaftConfig, Ready, RecoveredLog, Replica, Request, Response
+from coordinator.quorum.leading import LeaderState
+from coordinator.quorum.ready import Flush, LocalReplica, RaftConfig, Ready, RecoveredLog, Request, Response
 from coordinator.quorum.replicas import ReplicaProgress
 from coordinator.quorum.roles import Role
 from coordinator.quorum.rules import RULES, Rules
-from coordinator.quorum.states import Candidate, Follower, Prospective, Resigned, Unattached
+from coordinator.quorum.states import CandidateState, FollowerState, ProspectiveState, ResignedState, UnattachedState
 from coordinator.quorum.voter_set import VoterSet
 from protocol.errors import ErrorCode
 from protocol.messages.add_raft_voter import AddRaftVoterRequest
@@ -60,7 +60,7 @@ class Raft:
 
     def __init__(
         self,
-        replica: Replica,
+        replica: LocalReplica,
         config: RaftConfig,
         log: RecoveredLog,
         state: QuorumState,
@@ -143,7 +143,7 @@ class Raft:
         """Returns the progress of voters and of observers, as the leader; nothing if this node doesn't lead."""
         self._advance(now_ms)
         state = self._core.state
-        return state.describe() if isinstance(state, Leader) else ([], [])
+        return state.describe() if isinstance(state, LeaderState) else ([], [])
 
     def ready(self) -> Ready:
         """Returns what the caller must do, and begins a new one."""
@@ -157,7 +157,7 @@ class Raft:
     # Inputs
 
     def request(self, request: Request, version: int, listener: str, ticket: int, now_ms: int) -> None:
-        """Handles a request from another node. Exactly one Reply with this ticket follows, now or later. `listener`
+        """Handles a request from another node. Exactly one RaftReply with this ticket follows, now or later. `listener`
         is the listener name on which the request came."""
         self._advance(now_ms)
         core = self._core
@@ -207,7 +207,7 @@ class Raft:
         self._advance(now_ms)
         core = self._core
         core.log.flushed(flush)
-        if isinstance(core.state, Leader):
+        if isinstance(core.state, LeaderState):
             core.state.commit()
         self._poll()
 
@@ -234,7 +234,7 @@ class Raft:
         """Resigns as the leader of this epoch; does nothing if this node doesn't lead in it."""
         self._advance(now_ms)
         state = self._core.state
-        if isinstance(state, Leader) and epoch == self._core.epoch:
+        if isinstance(state, LeaderState) and epoch == self._core.epoch:
             state.is_resigning = True
         self._poll()
 
@@ -269,18 +269,18 @@ class Raft:
 
     def _poll_role(self) -> bool:
         core, state = self._core, self._core.state
-        if isinstance(state, Leader):
+        if isinstance(state, LeaderState):
             return state.poll()
-        if isinstance(state, Follower):
+        if isinstance(state, FollowerState):
             return following.poll_follower(core, state)
-        if isinstance(state, Candidate):
+        if isinstance(state, CandidateState):
             return electing.poll_candidate(core, state)
-        if isinstance(state, Resigned):
+        if isinstance(state, ResignedState):
             return electing.poll_resigned(core, state)
-        if isinstance(state, Unattached):
+        if isinstance(state, UnattachedState):
             has_changed = electing.poll_unattached(core, state)
         else:
-            assert isinstance(state, Prospective)
+            assert isinstance(state, ProspectiveState)
             has_changed = electing.poll_prospective(core, state)
         if not has_changed:
             following.ask_any(core)  # KAFKA-17030: a voter without a leader goes on to fetch

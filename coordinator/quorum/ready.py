@@ -58,7 +58,7 @@ Response: TypeAlias = (
 )
 
 
-class Replica(NamedTuple):
+class LocalReplica(NamedTuple):
     """This node as a replica of the metadata log."""
 
     cluster_id: str
@@ -127,7 +127,7 @@ class ReadRecords(NamedTuple):
     max_bytes: int
 
 
-class Reply(NamedTuple):
+class RaftReply(NamedTuple):
     """The answer to a request, which the caller knows by its ticket."""
 
     ticket: int
@@ -190,7 +190,7 @@ class Ready:
     quorum_state: QuorumState | None = None
     """The state to store durably before anything is sent; None if it hasn't changed."""
     sends: list[Send] = field(default_factory=list)
-    replies: list[Reply] = field(default_factory=list)
+    replies: list[RaftReply] = field(default_factory=list)
     flush: Flush | None = None
     """The token for `Raft.flushed`; None if nothing new needs a flush."""
     high_watermark: int | None = None

@@ -31,13 +31,11 @@ class WrongTransition(Exception):
 
 
 MAY_FOLLOW_IN_EPOCH: Final[Mapping[Role, Set[Role]]] = {
-    # Unattached follows itself when it votes.
-    Role.UNATTACHED: {Role.UNATTACHED, Role.PROSPECTIVE, Role.FOLLOWER},
-    Role.PROSPECTIVE: {Role.UNATTACHED, Role.PROSPECTIVE, Role.FOLLOWER},
+    Role.UNATTACHED: {Role.PROSPECTIVE, Role.FOLLOWER},
+    Role.PROSPECTIVE: {Role.UNATTACHED, Role.FOLLOWER},
     Role.CANDIDATE: {Role.PROSPECTIVE, Role.LEADER, Role.FOLLOWER},
     Role.LEADER: {Role.RESIGNED},
-    # A follower follows itself when it learns more endpoints of the leader.
-    Role.FOLLOWER: {Role.PROSPECTIVE, Role.FOLLOWER},
+    Role.FOLLOWER: {Role.PROSPECTIVE},
     # The only voter requests its own vote at once, without a timeout.
     Role.RESIGNED: {Role.PROSPECTIVE},
 }

@@ -58,7 +58,7 @@ class Votes:
 
 
 @dataclass(slots=True)
-class Unattached:
+class UnattachedState:
     """A node that knows no leader of its epoch, and perhaps has voted."""
 
     role: ClassVar[Role] = Role.UNATTACHED
@@ -67,7 +67,7 @@ class Unattached:
 
 
 @dataclass(slots=True)
-class Prospective:
+class ProspectiveState:
     """A voter that requests pre-votes."""
 
     role: ClassVar[Role] = Role.PROSPECTIVE
@@ -78,7 +78,7 @@ class Prospective:
 
 
 @dataclass(slots=True)
-class Candidate:
+class CandidateState:
     """A voter that requests votes in an epoch of its own."""
 
     role: ClassVar[Role] = Role.CANDIDATE
@@ -90,7 +90,7 @@ class Candidate:
 
 
 @dataclass(slots=True)
-class Follower:
+class FollowerState:
     """A replica that fetches from the epoch's leader."""
 
     role: ClassVar[Role] = Role.FOLLOWER
@@ -109,7 +109,7 @@ class Follower:
 
 
 @dataclass(slots=True)
-class Resigned:
+class ResignedState:
     """A node that has led in this epoch."""
 
     role: ClassVar[Role] = Role.RESIGNED

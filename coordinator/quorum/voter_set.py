@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from coordinator.cluster.brokers.info import Endpoint, FeatureRange
 from coordinator.quorum.leadership import Location
 from coordinator.quorum.replicas import ReplicaKey
+from protocol.records import control
 from protocol.records.control import (
     KRaftVersionFeature,
     KRaftVersionRecord,
@@ -20,7 +21,6 @@ from protocol.records.control import (
     VoterEndpoint,
     VotersRecord,
 )
-from protocol.records.control import Voter as VoterData
 from protocol.types import NO_UUID
 
 NO_OFFSET: Final = -1
@@ -101,7 +101,7 @@ class VoterSet:
         return VotersRecord(
             version=0,
             voters=[
-                VoterData(
+                control.Voter(
                     voter_id=voter.key.node_id,
                     voter_directory_id=voter.key.directory_id,
                     endpoints=[

@@ -12,13 +12,19 @@ import pytest
 import uvloop
 
 from broker.config import BrokerConfig
+from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
 from coordinator.cluster.controller import Asker
+from coordinator.cluster.formatting import NewMetadata, format_directory
 from coordinator.cluster.quorum_state import read_quorum_state, write_quorum_state
+from coordinator.cluster.voters import InitialVoter, voters_record
 from programs.run.controller_server import ControllerServer
 from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
 from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from protocol.messages.vote import VoteRequest, VoteResponse
+from protocol.types import Uuid
 from storage.disk import OsDisk
 from tests.broker.controllers import formatted, is_active, serving_controller
 from tests.broker.test_controller_listener import Controller
@@ -42,13 +48,33 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
+def directory_id(node_id: int) -> Uuid:
+    """Returns the id of the directory that `formatted` makes for a node."""
+    return f"directory-of-{node_id:03}".encode()
+
+
 class Quorum:
-    """Three voters of the configuration."""
+    """Three controllers, which are voters of the configuration unless they are added to the log."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._addresses = {node_id: f"127.0.0.1:{port}" for node_id, port in zip(IDS, free_ports(3), strict=True)}
         self.servers: dict[int, ControllerServer] = {}
+
+    def endpoint(self, node_id: int) -> tuple[str, int]:
+        host, _, port = self._addresses[node_id].partition(":")
+        return host, int(port)
+
+    async def grow(self, node_id: int) -> ControllerServer:
+        """Starts a controller of a quorum whose first voter is in the log, and whose other nodes join later."""
+        folder = self.directory(node_id)
+        formatted(folder, node_id)
+        if node_id == IDS[0]:
+            voter = InitialVoter(node_id, *self.endpoint(node_id), directory_id(node_id))
+            new = NewMetadata(bootstrap_records(), LATEST_METADATA_VERSION)
+            format_directory(str(folder), new, voters_record([voter], "CONTROLLER"), OsDisk(), 0)
+        servers = ",".join(self._addresses.values())
+        return await self.start(node_id, controller_quorum_voters="", controller_quorum_bootstrap_servers=servers)
 
     async def start(self, node_id: int, **options: str) -> ControllerServer:
         """Starts a controller; `options` are by attribute names."""
@@ -164,6 +190,29 @@ async def test_without_a_majority_no_request_is_authorized_by_the_lack_of_entrie
     alone = Controller(server)
     answer = await alone.ask(VoteRequest(cluster_id=None, voter_id=1, topics=[]), VoteResponse)
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+@with_a_quorum
+async def test_a_quorum_grows_and_its_first_voter_leaves(quorum: Quorum) -> None:
+    first = await quorum.grow(1)
+    assert await quorum.active() == 1
+    for node_id in (2, 3):
+        added = await quorum.grow(node_id)
+        await until(lambda added=added: added.part.log.high_watermark > 0)  # type: ignore[misc]
+        assert not added.part.replica.raft.is_voter
+        host, port = quorum.endpoint(node_id)
+        request = AddRaftVoterRequest(
+            cluster_id=None, timeout_ms=30_000, voter_id=node_id, voter_directory_id=directory_id(node_id),
+            listeners=[Listener(name="CONTROLLER", host=host, port=port)], ack_when_committed=True,
+        )  # fmt: skip
+        answer = await Controller(first).ask(request, AddRaftVoterResponse)
+        assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
+    assert sorted(voter.key.node_id for voter in first.part.replica.describe().voters) == list(IDS)
+    remove = RemoveRaftVoterRequest(cluster_id=None, voter_id=1, voter_directory_id=directory_id(1))
+    removed = await Controller(first).ask(remove, RemoveRaftVoterResponse)
+    assert removed.error_code == ErrorCode.NONE
+    await until(lambda: any(is_active(quorum.servers[node_id]) for node_id in (2, 3)))
+    assert not is_active(first)
 
 
 @pytest.mark.parametrize(("ahead", "starts"), [(1, True), (2, False)])

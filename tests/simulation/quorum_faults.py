@@ -220,9 +220,9 @@ FAULTS: Final[tuple[tuple[Fault, int], ...]] = (
 KINDS: Final = [fault for fault, weight in FAULTS for _ in range(weight)]
 
 
-def simulate(seed: int, steps: int, rules: Rules = RULES) -> QuorumWorld:
+def simulate(seed: int, steps: int, rules: Rules = RULES, kind: type[QuorumNode] = QuorumNode) -> QuorumWorld:
     """Runs a quorum through faults, and checks it."""
-    world = QuorumWorld(seed, rules)
+    world = QuorumWorld(seed, rules, kind)
     for node in world.nodes.values():
         if node.node_id <= len(world.voter_sets.get(NO_OFFSET, world.static_voters)) or world.dice.random() < 0.4:
             node.start()
@@ -254,4 +254,21 @@ def simulate_restored(seed: int, steps: int, rules: Rules = RULES) -> QuorumWorl
     for _ in range(steps):
         propose(world)
         world.run_for(world.dice.choice((10, 100, 700, 2_500)))
+    return world
+
+
+def simulate_hasty(seed: int, rules: Rules = RULES) -> QuorumWorld:
+    """Runs a quorum whose operator removes a second voter, because the removal of the first isn't answered in time."""
+    world = QuorumWorld(seed, rules)
+    world.start_all()
+    world.run_for(5_000)
+    leader = world.leader()
+    if leader is not None and leader.raft is not None and leader.raft.kraft_version and len(leader.raft.voters) > 3:
+        keys = [voter.key for voter in leader.raft.voters if voter.key != leader.key]
+        cut_off_leader(world)
+        world.remove_voter(keys[0], leader)
+        world.run_for(2_100)
+        world.remove_voter(keys[1], leader)
+        world.counts["hasty"] += 1
+    world.settle()
     return world

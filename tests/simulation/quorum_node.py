@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.quorum_state import QuorumState
 from coordinator.cluster.snapshot import SnapshotId
 from coordinator.quorum.leadership import Location
 from coordinator.quorum.leading import fill_piece
@@ -16,11 +17,11 @@ from coordinator.quorum.ready import (
     AdoptSnapshot,
     AppendBatches,
     Flush,
+    LocalReplica,
     RaftConfig,
+    RaftReply,
     ReadRecords,
     Ready,
-    Replica,
-    Reply,
     Request,
     Response,
     TruncateTo,
@@ -92,7 +93,7 @@ class QuorumNode:
         self.incarnation += 1
         self._is_flushing, self._next_flush = False, None
         self._tickets = {}
-        replica = Replica(
+        replica = LocalReplica(
             "the-cluster", self.key, (Endpoint(LISTENER, *self.location),) if self.can_vote else (), LISTENER,
             self.can_vote,
         )  # fmt: skip
@@ -165,7 +166,7 @@ class QuorumNode:
         self._may_crash()
         if ready.quorum_state is not None:
             assert ready.quorum_state.leader_epoch >= self.disk.state.leader_epoch, "the epoch goes back"
-            self.disk.state = ready.quorum_state
+            self.store(ready.quorum_state)
             self._may_crash()
         self._notice(ready)
         for send in ready.sends:
@@ -177,6 +178,14 @@ class QuorumNode:
         if adopt is not None:
             self._adopt(raft, adopt)
         world.schedule_tick(self, raft.deadline_ms - self.clock_ms)
+
+    def store(self, state: QuorumState) -> None:
+        """Stores `quorum-state` durably."""
+        self.disk.state = state
+
+    def make_durable(self, offset: int) -> None:
+        """Makes everything before an offset survive a power cut."""
+        self.disk.flushed = max(self.disk.flushed, offset)
 
     def _may_crash(self) -> None:
         if self.world.crashes and self.world.dice.random() < self.world.crashes:
@@ -230,7 +239,7 @@ class QuorumNode:
             self._high_watermark = ready.high_watermark
             world.committed(self, ready.high_watermark)
 
-    def _reply(self, reply: Reply) -> None:
+    def _reply(self, reply: RaftReply) -> None:
         sender = self._tickets.pop(reply.ticket, (0, 0))
         assert sender != (0, 0), f"ticket {reply.ticket} is answered twice"
         response = reply.response
@@ -261,7 +270,7 @@ class QuorumNode:
         if self.raft is None or incarnation != self.incarnation:
             return
         self._is_flushing = False
-        self.disk.flushed = max(self.disk.flushed, self._flush_target)
+        self.make_durable(self._flush_target)
         self.raft.flushed(token, self.now_ms)
         waiting, self._next_flush = self._next_flush, None
         self.carry_out()

@@ -31,7 +31,7 @@ from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsRespon
 from protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
 from protocol.messages.fetch import FetchRequest, FetchResponse
-from protocol.messages.fetch_snapshot import FetchSnapshotRequest
+from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from protocol.messages.update_raft_voter import UpdateRaftVoterRequest
 from protocol.messages.vote import VoteRequest
@@ -82,7 +82,7 @@ class CountedRules(Rules):
 class QuorumWorld:
     """A run of the world, which is determined by its seed."""
 
-    def __init__(self, seed: int, rules: Rules = RULES) -> None:
+    def __init__(self, seed: int, rules: Rules = RULES, kind: type[QuorumNode] = QuorumNode) -> None:
         self.dice = dice = Random(seed)
         self.counts: Counter[str] = Counter()
         self.transitions: Counter[tuple[Role, Role, bool]] = Counter()
@@ -125,7 +125,7 @@ class QuorumWorld:
         self.nodes: dict[int, QuorumNode] = {}
         for node_id in range(1, voters + others + 1):
             is_broker = node_id > voters and dice.random() < 0.3
-            self.nodes[node_id] = QuorumNode(self, node_id, can_vote=not is_broker)
+            self.nodes[node_id] = kind(self, node_id, can_vote=not is_broker)
         first = [self.nodes[node_id] for node_id in range(1, voters + 1)]
         self.static_voters = VoterSet()
         if self.is_static:
@@ -233,8 +233,11 @@ class QuorumWorld:
         incarnation = sender[0] & 0xFFFFF
         if self._is_lost(node.node_id, receiver.node_id):
             return
-        if self.damage and isinstance(response, FetchResponse) and self.dice.random() < self.damage:
-            self._damage(response)
+        if self.damage and self.dice.random() < self.damage:
+            if isinstance(response, FetchResponse):
+                self._damage(response)
+            elif isinstance(response, FetchSnapshotResponse) and response.topics:
+                self._damage_piece(response)
 
         def arrive() -> None:
             if receiver.incarnation == incarnation:
@@ -253,6 +256,14 @@ class QuorumWorld:
                 records[self.dice.randrange(17, 61)] ^= 1 << self.dice.randrange(8)
             data.records = bytes(records)
             self.counts["damaged records"] += 1
+
+    def _damage_piece(self, response: FetchSnapshotResponse) -> None:
+        """Flips a bit of a snapshot."""
+        data = response.topics[0].partitions[0]
+        if data.unaligned_records:
+            content = bytearray(data.unaligned_records)
+            content[self.dice.randrange(len(content))] ^= 1
+            data.unaligned_records = bytes(content)
 
     def _at(self, location: Location) -> QuorumNode | None:
         node = self.nodes[int(location.host[1:])]
@@ -295,7 +306,8 @@ class QuorumWorld:
         assert len(changed) <= 1, f"the voters {before} become {after}"
         if not changed:
             return
-        for batch in node.disk.between(self.committed_to, offset):
+        assert node.raft is not None
+        for batch in node.disk.between(node.raft.high_watermark, offset):
             for _, record in batch.control:
                 assert not isinstance(record, VotersRecord), f"{after} follows {before}, which is not committed"
 

@@ -12,7 +12,7 @@ from coordinator.cluster.snapshot import SnapshotId
 from coordinator.cluster.topics.names import METADATA_TOPIC
 from coordinator.quorum.leadership import Location
 from coordinator.quorum.raft import Raft
-from coordinator.quorum.ready import RaftConfig, Ready, RecoveredLog, Replica, Request, Response, Send
+from coordinator.quorum.ready import LocalReplica, RaftConfig, Ready, RecoveredLog, Request, Response, Send
 from coordinator.quorum.replicas import ReplicaKey
 from coordinator.quorum.voter_set import ControlRecord, VoterNode, VoterSet
 from protocol.messages import begin_quorum_epoch as begin
@@ -32,6 +32,8 @@ CLUSTER: Final = "the-cluster"
 LISTENER: Final = "CONTROLLER"
 ME: Final = 1
 CONFIG: Final = RaftConfig()
+NO_STATE: Final = QuorumState()
+EMPTY: Final = RecoveredLog()
 VERSIONS: Final[dict[type, int]] = {FetchRequest: 18, VoteRequest: 2}
 
 
@@ -66,8 +68,8 @@ class Peers:
     def __init__(
         self,
         voters: Sequence[int] = (1, 2, 3),
-        state: QuorumState = QuorumState(),
-        log: RecoveredLog = RecoveredLog(),
+        state: QuorumState = NO_STATE,
+        log: RecoveredLog = EMPTY,
         *,
         static: bool = False,
         config: RaftConfig = CONFIG,
@@ -80,7 +82,7 @@ class Peers:
             voter(node_id)._replace(key=ReplicaKey(node_id, bytes(16))) for node_id in voters if static
         )
         self.raft = Raft(
-            Replica(CLUSTER, key(ME), voter(ME).endpoints, LISTENER, can_vote),
+            LocalReplica(CLUSTER, key(ME), voter(ME).endpoints, LISTENER, can_vote),
             config,
             log if static else formatted(voters, log),
             state,

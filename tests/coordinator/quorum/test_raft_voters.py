@@ -1,4 +1,5 @@
-"""Changes of the voter set. The cases are those of Kafka's KafkaRaftClientReconfigTest and KafkaRaftClientAutoJoinTest."""
+"""Changes of the voter set. The cases are those of Kafka's KafkaRaftClientReconfigTest and
+KafkaRaftClientAutoJoinTest."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ def test_a_voter_is_added_when_it_has_caught_up_and_its_set_is_committed() -> No
     peers.answer(peers.last_send(ApiVersionsRequest), versions())
     assert peers.raft.voters.ids == [1, 2, 3, 4]  # it counts before it is committed
     commit(peers, 2)
-    assert not peers.ready.replies[-1].response == AddRaftVoterResponse
+    assert not isinstance(peers.ready.replies[-1].response, AddRaftVoterResponse)
     commit(peers, 3)
     assert last_error(peers) == (ErrorCode.NONE, None)
 
