@@ -9,13 +9,11 @@ Source: Kafka's QuorumState, KafkaRaftClient.maybeTransition.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.quorum_state import NOBODY, QuorumState
 from coordinator.quorum.connections import NEVER, RaftConnections, SentRequest
 from coordinator.quorum.leadership import Location
-from coordinator.quorum.leading import LeaderState
 from coordinator.quorum.log_state import LogState
 from coordinator.quorum.observer import DropSnapshot
 from coordinator.quorum.pieces import PieceWish
@@ -38,8 +36,10 @@ from coordinator.quorum.states import (
     UPDATE_PERIODS,
     CandidateState,
     FollowerState,
+    LeadingRole,
     ProspectiveState,
     ResignedState,
+    State,
     UnattachedState,
     Votes,
 )
@@ -47,8 +47,6 @@ from coordinator.quorum.voter_set import VoterHistory, VoterNode, VoterSet
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.types import NO_UUID
-
-State: TypeAlias = UnattachedState | ProspectiveState | CandidateState | LeaderState | FollowerState | ResignedState
 
 
 class Core:
@@ -66,10 +64,12 @@ class Core:
         timestamp: Callable[[], int],
         now_ms: int,
         rules: Rules,
+        lead: Callable[[Core, Sequence[int]], LeadingRole],
     ) -> None:
         self.replica = replica
         self.config = config
         self.rules = rules
+        self._lead = lead
         self.random = random
         self.timestamp = timestamp
         self.log = LogState(log)
@@ -110,7 +110,7 @@ class Core:
             self.state = self._resigned(())
         elif role is Role.LEADER:
             self.leader_endpoints = self.replica.endpoints
-            self.state = LeaderState(self, self.log.end_offset, [])
+            self.state = self._lead(self, [])
         elif role is Role.CANDIDATE:
             self.state = CandidateState(self._votes(), self._election_ms(), 1)
         elif self.leader_id != NOBODY and (endpoints := self.endpoints_of(self.leader_id)):
@@ -203,7 +203,7 @@ class Core:
 
     def become_leader(self, granting: Sequence[int]) -> None:
         """Begins to lead the epoch for which this node was elected."""
-        leader = LeaderState(self, self.log.end_offset, granting)
+        leader = self._lead(self, granting)
         self._become(leader, self.epoch, self.replica.key.node_id, self.replica.endpoints)
         leader.begin()
 
@@ -233,15 +233,16 @@ class Core:
         self.state = state
         self.connections.reset()
         self._store()
-        if isinstance(before, LeaderState):
-            before.end()
+        if (leading := _leading(before)) is not None:
+            leading.end()
 
     def _store(self) -> None:
         voted = self.voted or ReplicaKey(NOBODY, NO_UUID)
         stored = QuorumState(self.leader_id, self.epoch, voted.node_id, voted.directory_id)
         if stored != self._stored:
             self.out.quorum_state = self._stored = stored
-        start = self.state.epoch_start_offset if isinstance(self.state, LeaderState) else -1
+        leading = _leading(self.state)
+        start = -1 if leading is None else leading.epoch_start_offset
         self.out.leader = LeaderAndRole(self.epoch, self.leader_id, self.role, start)
 
     def _follower(self) -> FollowerState:
@@ -334,7 +335,7 @@ class Core:
             return ErrorCode.FENCED_LEADER_EPOCH
         if epoch > self.epoch:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
-        return ErrorCode.NONE if isinstance(self.state, LeaderState) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE if self.role is Role.LEADER else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def error_of_receiver(self, node_id: int, directory_id: bytes) -> ErrorCode:
         """Returns the error of a request that is meant for another node or directory. A request of an older version
@@ -348,3 +349,9 @@ class Core:
     def leader_endpoint(self, listener: str) -> Endpoint | None:
         """Returns the leader's endpoint on the listener of a request."""
         return next((endpoint for endpoint in self.leader_endpoints if endpoint.name.upper() == listener.upper()), None)
+
+
+def _leading(state: State) -> LeadingRole | None:
+    """Returns the state of a leader; None for another role."""
+    others = UnattachedState | ProspectiveState | CandidateState | FollowerState | ResignedState
+    return None if isinstance(state, others) else state

@@ -41,7 +41,7 @@ from protocol.types import NO_UUID
 
 if TYPE_CHECKING:
     from coordinator.quorum.core import Core
-    from coordinator.quorum.membership import VoterChange
+    from coordinator.quorum.voter_change import VoterChange
 
 NO_OFFSET: Final = -1
 FIRST_REPLICA_STATE: Final = 15
@@ -88,9 +88,9 @@ class LeaderState:
 
     role: ClassVar[Role] = Role.LEADER
 
-    def __init__(self, core: Core, epoch_start_offset: int, granting: Sequence[int]) -> None:
+    def __init__(self, core: Core, granting: Sequence[int]) -> None:
         self._core = core
-        self.epoch_start_offset = epoch_start_offset
+        self.epoch_start_offset = core.log.end_offset
         self._granting = sorted(granting)
         self._progress: dict[ReplicaKey, FetchProgress] = {}
         self._fetched: set[int] = set()

@@ -8,7 +8,7 @@ Source: Kafka's AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler, KRaftVe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from coordinator.cluster.brokers.info import Endpoint, FeatureRange
@@ -17,6 +17,7 @@ from coordinator.quorum.leading import LeaderState, is_same_voter, own_voter
 from coordinator.quorum.ready import Response
 from coordinator.quorum.replicas import ReplicaKey
 from coordinator.quorum.states import UPDATE_PERIODS, FollowerState
+from coordinator.quorum.voter_change import VoterChange
 from coordinator.quorum.voter_set import VoterNode, VoterSet
 from protocol.errors import ErrorCode, error_code
 from protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
@@ -45,39 +46,6 @@ class _VoterListener(Protocol):
     name: str
     host: str
     port: int
-
-
-class VoterChange:
-    """A change of the voter set that is under way, with the request that waits for it."""
-
-    def __init__(
-        self,
-        ticket: int,
-        deadline_ms: int,
-        respond: Callable[[ErrorCode, str | None], Response],
-        added: VoterNode | None = None,
-        *,
-        ack_when_committed: bool = True,
-    ) -> None:
-        self.ticket = ticket
-        self.deadline_ms = deadline_ms
-        self.added = added
-        """The voter that is added, while its ApiVersions are awaited."""
-        self.next_offset: int | None = None
-        """The offset after the voter set, once that is written."""
-        self.ack_when_committed = ack_when_committed
-        self._respond = respond
-        self._is_answered = False
-
-    def is_committed(self, high_watermark: int) -> bool:
-        """True if the voter set was written and is committed."""
-        return self.next_offset is not None and self.next_offset <= high_watermark
-
-    def answer(self, core: Core, code: ErrorCode, message: str | None) -> None:
-        """Answers the request, once."""
-        if not self._is_answered:
-            self._is_answered = True
-            core.reply(self.ticket, self._respond(code, message))
 
 
 class VoterRejection(NamedTuple):

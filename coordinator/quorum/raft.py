@@ -74,7 +74,9 @@ class Raft:
         """`static_voters` are controller.quorum.voters, `bootstrap` controller.quorum.bootstrap.servers, `random(n)`
         returns a random number from 0 to n - 1, and `timestamp` the time of day, for the log's control records. All
         other times are of a monotonic clock."""
-        self._core = Core(replica, config, log, state, static_voters, bootstrap, random, timestamp, now_ms, rules)
+        self._core = Core(
+            replica, config, log, state, static_voters, bootstrap, random, timestamp, now_ms, rules, LeaderState
+        )
         self._offered: Flush | None = None
         core = self._core
         if core.may_elect and core.voters.is_only_voter(replica.key) and core.role not in (Role.CANDIDATE, Role.LEADER):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol, TypeAlias
 
 from coordinator.quorum.observer import Fetching
 from coordinator.quorum.replicas import ReplicaKey
@@ -118,3 +118,23 @@ class ResignedState:
     """The voters that should lead next, the most up-to-date first."""
     unacknowledged: set[int]
     """The voters that have not answered EndQuorumEpoch."""
+
+
+class LeadingRole(Protocol):
+    """The state of a leader, as the transitions know it; `leading.py` has the rest."""
+
+    epoch_start_offset: int
+
+    @property
+    def role(self) -> Role: ...
+
+    def begin(self) -> None:
+        """Writes the epoch's first batch."""
+        ...
+
+    def end(self) -> None:
+        """Answers everything that waits, because this node no longer leads."""
+        ...
+
+
+State: TypeAlias = UnattachedState | ProspectiveState | CandidateState | FollowerState | ResignedState | LeadingRole

@@ -4,7 +4,10 @@ each `Ready`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from typing import Final, Protocol
 
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.quorum_state import QuorumState
@@ -17,6 +20,7 @@ from coordinator.quorum.ready import (
     AdoptSnapshot,
     AppendBatches,
     Flush,
+    LeaderAndRole,
     LocalReplica,
     RaftConfig,
     RaftReply,
@@ -24,24 +28,53 @@ from coordinator.quorum.ready import (
     Ready,
     Request,
     Response,
+    Send,
     TruncateTo,
     Write,
 )
 from coordinator.quorum.replicas import ReplicaKey
 from coordinator.quorum.roles import Role
+from coordinator.quorum.rules import Rules
+from coordinator.quorum.voter_set import VoterSet
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
 from protocol.messages.fetch import FetchResponse
 from protocol.messages.fetch_snapshot import FetchSnapshotResponse
 from protocol.records.control import KRaftVersionRecord
-from tests.simulation.quorum_disk import QuorumDisk, StoredSnapshot, is_whole
-
-if TYPE_CHECKING:
-    from tests.simulation.quorum_world import QuorumWorld
+from protocol.types import Uuid
+from tests.simulation.quorum_disk import QuorumDisk, StoredBatch, StoredSnapshot, is_whole
 
 LISTENER: Final = "CONTROLLER"
 PORT: Final = 9093
 CONFIG: Final = RaftConfig(snapshot_bytes=60, fetch_bytes=300)
+
+
+class NodeSurroundings(Protocol):
+    """The world, as a node knows it."""
+
+    now_ms: int
+    crashes: float
+    dice: Random
+    config: RaftConfig
+    rules: Rules
+    counts: Counter[str]
+    static_voters: VoterSet
+    bootstrap: tuple[Location, ...]
+    snapshot_contents: dict[bytes, StoredSnapshot]
+
+    def new_directory(self) -> Uuid: ...
+    def version_of(self, request: object) -> int: ...
+    def after(self, delay_ms: int, event: Callable[[], None]) -> None: ...
+    def schedule_tick(self, node: QuorumNode, at_ms: int) -> None: ...
+    def deliver_request(self, node: QuorumNode, send: Send) -> None: ...
+    def deliver_response(
+        self, node: QuorumNode, sender: tuple[int, int], response: Response | ApiVersionsResponse
+    ) -> None: ...
+    def operator_answered(self, response: Response) -> None: ...
+    def crash(self, node: QuorumNode, *, power: bool) -> None: ...
+    def led(self, node: QuorumNode, leader: LeaderAndRole) -> None: ...
+    def committed(self, node: QuorumNode, high_watermark: int) -> None: ...
+    def appended(self, node: QuorumNode, batch: StoredBatch) -> None: ...
 
 
 class Crashed(Exception):
@@ -51,7 +84,7 @@ class Crashed(Exception):
 class QuorumNode:
     """A node, running or not."""
 
-    def __init__(self, world: QuorumWorld, node_id: int, *, can_vote: bool) -> None:
+    def __init__(self, world: NodeSurroundings, node_id: int, *, can_vote: bool) -> None:
         self.world = world
         self.node_id = node_id
         self.can_vote = can_vote
