@@ -16,7 +16,7 @@ from coordinator.quorum.leadership import Location
 from coordinator.quorum.raft import Raft
 from coordinator.quorum.ready import AppendBatches, LocalReplica, ReadRecords, Ready, RecoveredLog, Send, TruncateTo
 from coordinator.quorum.voter_set import VoterSet
-from protocol.errors import ErrorCode
+from protocol.errors import error_code
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from protocol.messages.vote import VoteRequest
@@ -95,7 +95,7 @@ class Transcript:
             send = self._senders.pop((node_id, reply.ticket), None)
             if send is None:
                 code = getattr(reply.response, "error_code", 0)
-                self.lines.append(f"{self.now_ms:5} {node_id} answers {ErrorCode(code).name}")
+                self.lines.append(f"{self.now_ms:5} {node_id} answers {error_code(code).name}")
             elif not self._cut & {node_id, send.node_id}:
                 sender = reply.ticket % 10
                 self._rafts[sender].response(send.correlation_id, reply.response, self.now_ms)
