@@ -272,6 +272,8 @@ class Core:
                 self.out.problems.append(
                     f"node {leader_id} is named as the leader of epoch {epoch}, but it is node {self.leader_id}"
                 )
+            elif leader_id != NOBODY and endpoints and self.role is Role.UNATTACHED:
+                self.become_follower(epoch, leader_id, endpoints)  # its address was unknown after a restart
             elif (
                 leader_id != NOBODY
                 and isinstance(self.state, FollowerState)

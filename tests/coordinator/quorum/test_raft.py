@@ -249,6 +249,13 @@ def test_a_second_leader_of_an_epoch_is_not_followed() -> None:
     assert (peers.raft.role, peers.raft.epoch, peers.raft.leader_id) == (Role.UNATTACHED, 9, -1)
 
 
+def test_a_restarted_node_follows_its_leader_once_it_learns_the_address() -> None:
+    peers = Peers(state=QuorumState(9, 5), log=TEN)
+    assert (peers.raft.role, peers.raft.leader_id) == (Role.UNATTACHED, 9)
+    peers.follow(9, 5)
+    assert (peers.raft.role, peers.raft.leader_id) == (Role.FOLLOWER, 9)
+
+
 def test_the_first_successor_begins_an_election_at_once() -> None:
     peers = Peers()
     peers.follow(2, 4)
