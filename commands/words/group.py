@@ -8,13 +8,14 @@ from typing import Final
 
 from cli.actions import Actions
 from cli.flags import YES
-from commands.client.cluster_client import outcome
+from commands.client.cluster_client import ClusterClient, outcome
 from commands.errors import CommandError
 from commands.groups.lags import partition_rows
 from commands.groups.listing import SHARE, TYPES, GroupDescription, delete_group, describe_all, list_groups
 from commands.groups.offsets import commit_offsets, committed_offsets, delete_offsets
 from commands.groups.reset import RESET_HELP, reset_offsets, reset_options
 from commands.printing import Row
+from commands.records.positions import Lookup
 from commands.session import Session
 from protocol.types import TopicPartition
 
@@ -171,7 +172,11 @@ async def members(session: Session) -> None:
 
 
 async def reset(session: Session) -> int:
-    return await reset_offsets(session, committed_offsets, commit_offsets)
+    return await reset_offsets(session, _committed, commit_offsets)
+
+
+async def _committed(cluster: ClusterClient, group: str) -> Lookup:
+    return Lookup(await committed_offsets(cluster, group), {})
 
 
 def _forget_options(parser: argparse.ArgumentParser) -> None:

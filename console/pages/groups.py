@@ -159,7 +159,10 @@ async def reset(visit: PageRequest) -> Plan:
     name = _name(visit)
     description = await describe_group(visit.cluster, name)
     is_share = description.type == SHARE
-    before = await (start_offsets if is_share else committed_offsets)(visit.cluster, name)
+    if is_share:
+        before, unknown = await start_offsets(visit.cluster, name)
+    else:
+        before, unknown = await committed_offsets(visit.cluster, name), {}
     to, topic = visit.field("to"), visit.field("topic", required=False)
     after = _given(visit.form) or await _targets(visit, before, to, topic)
 
@@ -180,9 +183,9 @@ async def reset(visit: PageRequest) -> Plan:
     ]
     words = ["odradek", _commands_of(description), "reset", name]
     words += [f"--shift={to.removeprefix('shift ')}"] if to.startswith("shift ") else ["--to", to]
-    note = ""
+    note = "".join(f"{place} has no offset: {error}. " for place, error in sorted(unknown.items()))
     if description.members:
-        note = f"The group has {len(description.members)} members; the cluster rejects a reset until they have left."
+        note += f"The group has {len(description.members)} members; the cluster rejects a reset until they have left."
     return Plan(
         "group.reset",
         name,
