@@ -6,7 +6,7 @@ SHELL := /bin/bash
 PYTHON   ?= $(shell command -v python3.11 || command -v python3)
 VENV     := .venv
 BIN      := $(VENV)/bin
-SOURCES  := $(wildcard odradek protocol client storage coordinator broker cli programs commands bench)
+SOURCES  := $(wildcard odradek protocol client storage coordinator broker cli programs commands console bench release)
 SETUP    := $(VENV)/.setup-dev
 EXAMPLES_SETUP := $(VENV)/.setup-examples
 WORKERS  ?= 2
@@ -47,7 +47,11 @@ format: $(SETUP) ## rewrite the sources in the project's format
 check: lint ## lint and the unit tests on the source tree; under two minutes, in WORKERS processes (default 2)
 	$(TESTS) -q --ignore=tests/interop --ignore=tests/pipeline/spark
 
-OF_THE_TREE := bench commands compiled/test_differences.py compiled/test_rules.py docs pipeline test_docs.py test_tidy.py
+.PHONY: quick
+quick: $(SETUP) ## the pure tests of what changed since main (or SINCE=REVISION), in under a minute
+	$(BIN)/python -m tests.quick $(SINCE)
+
+OF_THE_TREE := bench commands console compiled/test_differences.py compiled/test_rules.py docs pipeline release test_docs.py test_tidy.py
 PURE := client coordinator protocol scenarios storage
 
 .PHONY: test
@@ -94,13 +98,50 @@ test-examples: $(EXAMPLES_SETUP) ## test odradek.testing, the examples in four l
 test-applications: $(SETUP) ## applications of many frameworks, killed beside their broker; installs them into .cache; ten minutes
 	$(BIN)/python -m pytest tests/interop/applications -m applications --timeout 1200 $(if $(ONLY),-k "$(ONLY)")
 
+.PHONY: dist
+dist: $(SETUP) ## build dist/: sdist, a compiled wheel for each CPython here, a pure wheel; PYTHONS="python3.12 …"
+	$(BIN)/python -m release.dist
+
+.PHONY: test-dist
+test-dist: $(SETUP) ## install each wheel of dist/ without a compiler and use it; uvx and pipx start it; some minutes
+	$(BIN)/python -m pytest tests/interop/test_dist.py -m release --timeout 900
+
+.PHONY: image
+image: $(SETUP) ## build the image `odradek` from dist/'s wheel with docker or podman; BASE=debian makes a base with mmdebstrap
+	$(BIN)/python -m release.image
+
+.PHONY: test-image
+test-image: $(SETUP) ## run the image: read-only, as a user, with a volume; a minute
+	$(BIN)/python -m pytest tests/interop/test_image.py -m release --timeout 900
+
+.PHONY: deb
+deb: $(SETUP) ## build dist/'s Debian package from dist/'s wheel; DEB_PYTHON=3.12 for another release
+	$(BIN)/python -m release.deb
+
+.PHONY: test-deb
+test-deb: $(SETUP) ## install, use and purge the Debian package in a clean chroot (needs mmdebstrap and root); some minutes
+	$(BIN)/python -m pytest tests/interop/test_deb.py -m release --timeout 1800
+
+BROWSER_SETUP := $(VENV)/.setup-browser
+
+$(BROWSER_SETUP): requirements/browser.lock $(SETUP)
+	@command -v chromium >/dev/null || { echo "the pages are shown by a real browser: apt-get install chromium"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.lock
+	@touch $@
+
+.PHONY: test-console
+test-console: $(BROWSER_SETUP) ## the console's pages in chromium, and its screenshots: SCREENSHOTS=docs/console
+	$(BIN)/python -m pytest tests/console tests/console/test_in_chromium.py -m "console or not console" --timeout 600 \
+		$(if $(SCREENSHOTS),--console-screenshots=$(SCREENSHOTS))
+
 .PHONY: test-metrics
 test-metrics: $(SETUP) ## test metrics with a real Prometheus, and each alert with its fault; some minutes
 	$(BIN)/python -m pytest tests/interop -m metrics --timeout 900 $(if $(DASHBOARDS),--dashboards=$(DASHBOARDS))
 
 .PHONY: soak
-soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
-	$(BIN)/python -m pytest tests/interop/test_kill.py --kill-cycles=$(or $(CYCLES),5000)
+soak: $(SETUP) ## kill a broker under load, CYCLES times (5000); kill StreamsSmokeTest's instances and brokers, SMOKE_S seconds (600); ONLY=streams
+	$(BIN)/python -m pytest tests/interop/test_kill.py tests/interop/test_streams_smoke_jvm.py -m "cluster or not cluster" \
+		--kill-cycles=$(or $(CYCLES),5000) --smoke-s=$(or $(SMOKE_S),600) $(if $(ONLY),-k "$(ONLY)")
 
 .PHONY: conformance
 conformance: $(SETUP) ## suites that others wrote: SUITES="kafka-python sarama apache-tools" NODES=1, 3 or mixed BROKER=apache MATCHING=… KILL_EVERY_S=20
@@ -133,9 +174,9 @@ callbacks: $(SETUP) ## measure how long large requests stop the event loop, in p
 		$(if $(APIS),--api $(APIS))
 
 .PHONY: fuzz-differential
-fuzz-differential: $(SETUP) ## send the same random requests to Odradek and Apache Kafka: REQUESTS=100000 SEED=0, a single EPISODE=17
+fuzz-differential: $(SETUP) ## send the same random requests to Odradek and Apache Kafka: REQUESTS=100000 SEED=0 APIS="Streams|Txn", a single EPISODE=17
 	$(BIN)/python -m tests.fuzz.differential --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),0) \
-		$(if $(EPISODE),--episode $(EPISODE))
+		$(if $(APIS),--apis "$(APIS)") $(if $(EPISODE),--episode $(EPISODE))
 
 .PHONY: docs
 docs: $(SETUP) ## regenerate the generated pages
@@ -145,6 +186,10 @@ docs: $(SETUP) ## regenerate the generated pages
 	$(BIN)/python -m docs.protocol
 	$(BIN)/python -m docs.security_acls
 	$(BIN)/python -m docs.security_clients
+
+.PHONY: site
+site: $(SETUP) ## build dist/site: the pages of docs/ with a search
+	$(BIN)/python -m release.site
 
 BENCH_SETUP := $(VENV)/.setup-bench
 BENCH := $(BIN)/python -m bench --loads "$(LOADS)" $(if $(PEERS),--peers "$(PEERS)") $(if $(RESULTS),--results "$(RESULTS)")
@@ -223,11 +268,15 @@ test-pipeline: $(PIPELINE_SETUP) ## check the types of pipeline/, and test its j
 .PHONY: locks
 locks: ## regenerate requirements/*.lock from pyproject.toml (needs uv)
 	$(call lock,run.lock,)
+	$(call lock,console.lock,--extra console)
 	$(call lock,dev.lock,--extra dev)
+	$(call lock,browser.lock,--extra dev --extra browser)
 	$(call lock,examples.lock,--extra dev --extra examples)
 	$(call lock,gssapi.lock,--extra dev --extra gssapi)
 	$(call lock,bench.lock,--extra dev --extra bench)
 	$(call lock,pipeline.lock,--extra dev --extra pipeline)
+	$(call lock,release.lock,--extra release)
+	$(call lock,site.lock,,requirements/site.in)
 	$(call lock,../tests/interop/applications/requirements.lock,,tests/interop/applications/requirements.in)
 	$(call lock,../tests/interop/applications/newer.lock,,tests/interop/applications/newer.in)
 

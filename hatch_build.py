@@ -1,13 +1,18 @@
-"""The wheel's compiled core: the modules of the hot path as C extensions, which mypyc compiles from the same sources.
+"""What hatchling doesn't do itself: the wheel's compiled core, and links of the package's page.
 
-The listed modules are those in which the interpreter's work dominates the profile; pyproject.toml has the list. The
-wheel has every module as Python too: it runs where no compiler was available, and in the source tree.
-`ODRADEK_PURE=1` asks for a wheel without compiled modules.
+The core is the modules of the hot path as C extensions, which mypyc compiles from the same sources. The listed modules
+are those in which the interpreter's work dominates the profile; pyproject.toml has the list. The wheel has every module
+as Python too: it runs where no compiler was available, and in the source tree. `ODRADEK_PURE=1` asks for a wheel
+without compiled modules.
+
+`ODRADEK_SOURCE_URL` is the address of the repository that a release is built from: .github/workflows/release.yaml sets
+it. The package's page then links there. Without it the package has no links.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,9 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 PACKAGE = "odradek"
 PURE = "ODRADEK_PURE"
+SOURCE_URL = "ODRADEK_SOURCE_URL"
+RELATIVE_LINK = re.compile(r"(!?)(\[[^\]\n]*\]\()(?!\w+:|#)")
 SCRIPT = """
 import os
 import sys
@@ -84,3 +92,34 @@ def compiled(root: Path, target: Path, modules: list[str]) -> str | None:
         return None
     words = f"{ended.stdout}\n{ended.stderr}".strip().splitlines()
     return " | ".join(words[-LAST_WORDS:])
+
+
+class Links(MetadataHookInterface):
+    """The metadata hook. hatchling finds this class in this file by its base class."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Sets the package's readme and links."""
+        text = Path(self.root, "README.md").read_text(encoding="utf-8")
+        source = os.environ.get(SOURCE_URL, "").rstrip("/")
+        tag = f"v{metadata['version']}"
+        metadata["readme"] = {"content-type": "text/markdown", "text": absolute(text, source, tag) if source else text}
+        metadata["urls"] = urls(source, tag) if source else {}
+
+
+def urls(source: str, tag: str) -> dict[str, str]:
+    """Returns the links beside the package's page."""
+    return {
+        "Source": source,
+        "Documentation": f"{source}/blob/{tag}/docs/index.md",
+        "Changelog": f"{source}/blob/{tag}/CHANGELOG.md",
+        "Issues": f"{source}/issues",
+    }
+
+
+def absolute(text: str, source: str, tag: str) -> str:
+    """Returns Markdown whose links to files of the repository are links to that version of them."""
+
+    def replaced(link: re.Match[str]) -> str:
+        return f"{link[1]}{link[2]}{source}/{'raw' if link[1] else 'blob'}/{tag}/"
+
+    return RELATIVE_LINK.sub(replaced, text)

@@ -2,5 +2,5 @@
 # The container's command is that of `odradek`, or a shell's: Testcontainers' modules have one wait for their script.
 case "${1-}" in
     sh | bash | /*) exec "$@" ;;
-    *) exec python -P -m odradek "$@" ;;
+    *) exec odradek "$@" ;;
 esac

@@ -60,6 +60,9 @@ def _unverified() -> ssl.SSLContext:
 def target_of(words: Sequence[str], environ: Mapping[str, str]) -> Target:
     """Returns a listener of the broker that `odradek WORDS…` starts: one without encryption, if there is one. Raises
     SystemExit or ConfigError for words that start no broker."""
+    import odradek
+
+    odradek.add_packages()
     from broker.config.listeners import is_tls
     from cli.actions import declare_command
     from cli.table import COMMANDS

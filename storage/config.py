@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from protocol.config import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Check, Config, ConfigError, option
+from protocol.records.record import LARGEST_RECORD
 
 MAX_LONG: Final = (1 << 63) - 1
 HOUR_MS: Final = 3_600_000
@@ -170,6 +171,15 @@ class LogConfig(Config):
         "Longest time before a record is compacted.",
         at_least=1,
         synonyms=("log.cleaner.max.compaction.lag.ms",),
+    )
+    max_decompressed_message_bytes = option(
+        INT,
+        LARGEST_RECORD,
+        "Largest record in a compressed batch, after decompression: checked in Produce, compaction, and ListOffsets by "
+        "timestamp. The default is no limit.",
+        at_least=1,
+        at_most=LARGEST_RECORD,
+        synonyms=("max.decompressed.message.bytes",),
     )
     max_message_bytes = option(
         INT,

@@ -29,7 +29,7 @@ from storage.producers.entry import CachedBatch, Origin, Verification
 from storage.producers.state import ProducerBatch, ProducerState
 from storage.read import ReadResult, aborted_transactions, read, upper_bound_offset
 from storage.recovering.recovery import BeforeCut, load
-from storage.segment.offsets_for_time import Looked, TimestampAndOffset, max_timestamp, offset_for_timestamp
+from storage.segment.offsets_for_time import Looked, Search, TimestampAndOffset, max_timestamp, offset_for_timestamp
 from storage.segment.rolling import should_roll
 from storage.segment.txn_index import AbortedTxn
 
@@ -275,12 +275,15 @@ class Log(LocalLog):
         """Returns the log's first record with this timestamp or a later timestamp, or None. Raises Unseen for a batch
         that is not in `looked`."""
         with self.failing("looking up a timestamp in"):
-            return offset_for_timestamp(self.segments, timestamp, self.log_start_offset, looked)
+            return offset_for_timestamp(self.segments, timestamp, self._search(looked))
 
     def max_timestamp(self, looked: Looked) -> TimestampAndOffset | None:
         """Returns the first record with the largest timestamp; None if no record has a timestamp. Raises Unseen."""
         with self.failing("looking up the largest timestamp in"):
-            return max_timestamp(self.segments, self.log_start_offset, looked)
+            return max_timestamp(self.segments, self._search(looked))
+
+    def _search(self, looked: Looked) -> Search:
+        return Search(self.log_start_offset, self.config.max_decompressed_message_bytes, looked)
 
     # Watermarks
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+FRONT = sorted(ROOT.glob("*.md"))
+README_LINES = 120
 CODE = re.compile(r"`[^`\n]*`")
 
 
@@ -21,13 +23,23 @@ def test_a_generated_page_is_fresh(name: str) -> None:
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), "`make docs` writes it anew"
 
 
-def test_every_target_that_the_readme_names_is_in_the_makefile() -> None:
-    named = set(re.findall(r"(?:^    |`)make ([a-z][a-z-]*)", (ROOT / "README.md").read_text(), re.MULTILINE))
+def test_the_readme_fits_on_a_page_and_leads_to_every_other_front_page() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert len(readme.splitlines()) <= README_LINES
+    for name in ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md", "docs/compatibility.md", "docs/index.md"):
+        assert f"]({name})" in readme
+
+
+def test_every_target_that_a_front_page_names_is_in_the_makefile() -> None:
+    text = "".join(page.read_text() for page in FRONT)
+    named = {
+        name for line in re.findall(r"(?:^    |`)make ([a-z][a-z -]*)", text, re.MULTILINE) for name in line.split()
+    }
     listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert named <= set(re.findall(r"^  (\S+)", listed, re.MULTILINE))
 
 
 def test_every_file_that_a_page_links_to_is_there() -> None:
-    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+    for page in (*FRONT, *(ROOT / "docs").glob("*.md")):
         for link in re.findall(r"\]\((?!\w+:)([^)#]+)", CODE.sub("", page.read_text())):
             assert (page.parent / link).exists(), f"{page.name} links to {link}"

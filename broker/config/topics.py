@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from protocol.config import BOOLEAN, CLUSTER_WIDE, DOUBLE, INT, LIST, LONG, STRING, Config, option
+from protocol.records.record import LARGEST_RECORD
 from storage.config import COMPRESSION_TYPES, GZIP_LEVEL, MAX_LONG
 
 
@@ -209,6 +210,15 @@ class TopicDefaults(Config):
         "Time between the deletion of a segment from its log and the removal of its files.",
         at_least=0,
         importance="high",
+        update=CLUSTER_WIDE,
+    )
+    max_decompressed_message_bytes = option(
+        INT,
+        LARGEST_RECORD,
+        "Largest record in a compressed batch, after decompression: checked in Produce, compaction, and ListOffsets by "
+        "timestamp. The default is no limit.",
+        at_least=1,
+        at_most=LARGEST_RECORD,
         update=CLUSTER_WIDE,
     )
     message_max_bytes = option(

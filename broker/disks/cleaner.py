@@ -21,6 +21,7 @@ from protocol.types import TopicPartition
 from storage.cleaner.choice import Dirty, dirty_part, job_of, whole_part
 from storage.cleaner.job import Cleaned, CleanedSegment, CleaningJob
 from storage.cleaner.swap import swap_in
+from storage.config import LogConfig
 from storage.failure import OUT_OF_SPACE, StorageBug, failing, failure, full
 from storage.log import Log
 from storage.logs import Logs
@@ -44,6 +45,8 @@ class Uncleanable(NamedTuple):
     """A log that is skipped, and the reason."""
 
     log: Log
+    config: LogConfig
+    """The config with which the cleaning failed; with another config the log is tried again."""
     reason: str
 
 
@@ -160,7 +163,7 @@ class Cleaner:
     def _may_be_cleaned(self, candidate: Log) -> bool:
         name = candidate.topic_partition
         uncleanable = self.uncleanable.get(name)
-        is_given_up = uncleanable is not None and uncleanable.log is candidate
+        is_given_up = uncleanable is not None and uncleanable[:2] == (candidate, candidate.config)
         return not candidate.is_at_work and not is_given_up and self.logs.future(name) is None
 
     def _look_at(self, candidate: Log) -> Dirty | None:
@@ -180,6 +183,7 @@ class Cleaner:
         """Cleans one log, from the order to the process up to the checkpoint."""
         target, clock = dirty.log, self._clock
         truncations = target.truncations
+        self.uncleanable.pop(target.topic_partition, None)
         began_ms = clock.monotonic_ms()
         try:
             async for outcome in self._outcomes(dirty, process):
@@ -264,5 +268,5 @@ class Cleaner:
             self._give_up(target, f"{deaths} cleaner processes died while they cleaned it")
 
     def _give_up(self, failed: Log, reason: str) -> None:
-        self.uncleanable[failed.topic_partition] = Uncleanable(failed, reason)
+        self.uncleanable[failed.topic_partition] = Uncleanable(failed, failed.config, reason)
         logger.error("log cannot be cleaned", partition=str(failed.topic_partition), reason=reason)

@@ -174,7 +174,8 @@ def _repair(options: argparse.Namespace, disk: Disk) -> int:
 
 def _alone(paths: Sequence[str], work: Callable[[], int]) -> int:
     """Runs work that changes files while no broker can start on these log directories; returns its status."""
-    directories = (os.path.dirname(os.path.abspath(path)) if is_partition(path) else path for path in paths)
+    disk = OsDisk()
+    directories = (os.path.dirname(os.path.abspath(path)) if is_partition(disk, path) else path for path in paths)
     with ExitStack() as locks:
         try:
             for directory in dict.fromkeys(map(os.path.realpath, directories)):

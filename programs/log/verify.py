@@ -18,7 +18,7 @@ from storage.config import MAX_LONG
 from storage.disk import Disk
 from storage.epochs import LeaderEpochCache
 from storage.log_dir import OTHER_FOLDERS
-from storage.meta_properties import read_meta_properties
+from storage.meta_properties import META_PROPERTIES, read_meta_properties
 from storage.names import INDEXES, LOG, SNAPSHOT, base_offset_of, parse_folder, segment_file
 from storage.producers.snapshot import CorruptSnapshot, decode_snapshot
 from storage.recovering.kept import kept_files
@@ -78,12 +78,13 @@ def size_of(disk: Disk, folders: Iterable[str]) -> int:
 
 def folders_of(disk: Disk, path: str) -> list[str]:
     """Returns the partition folders in a log directory; or the path, if it is a partition folder."""
-    return [path] if is_partition(path) else partitions(disk, path)
+    return [path] if is_partition(disk, path) else partitions(disk, path)
 
 
-def is_partition(path: str) -> bool:
-    """True if a path has the name of a partition's folder."""
-    return parse_folder(os.path.basename(os.path.abspath(path))) is not None
+def is_partition(disk: Disk, path: str) -> bool:
+    """True if a path has the name of a partition's folder, and isn't a log directory with such a name: `broker-1`."""
+    named = parse_folder(os.path.basename(os.path.abspath(path))) is not None
+    return named and not disk.exists(os.path.join(path, META_PROPERTIES))
 
 
 def verify(disk: Disk, path: str, counts: Counts, watch: Watch, *, deep: bool) -> Iterator[Finding]:
@@ -154,7 +155,7 @@ def _partition(
     snapshots = [offset for name in names if name.endswith(SNAPSHOT) and (offset := base_offset_of(name)) is not None]
     closed_at = max(snapshots) if snapshots and state.clean else MAX_LONG
     bases = sorted(offset for name in names if name.endswith(LOG) and (offset := base_offset_of(name)) is not None)
-    for base, end in zip(bases, [*bases[1:], None], strict=True):
+    for base, end in zip(bases, [*bases, None][1:], strict=True):
         counts.segments += 1
         is_recovered = not state.clean and (end is None or end > recovery_point)
         limit = closed_at if end is None else end

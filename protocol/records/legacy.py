@@ -23,7 +23,7 @@ from protocol.records.building import build, pack
 from protocol.records.codecs import stream
 from protocol.records.compression import PIECE_BYTES, Compression, TooLarge
 from protocol.records.message_set import LegacyMessage, MessageSet, iter_messages, to_record, unwrap
-from protocol.records.record import MAX_INFLATED_SIZE, Record, encode_body, encode_record
+from protocol.records.record import LARGEST_RECORD, MAX_INFLATED_SIZE, Record, encode_body, encode_record
 from protocol.records.whole import read_whole
 
 # The start of an incomplete message. A consumer that gets only this knows that the fetch has records that did not fit,
@@ -37,6 +37,7 @@ def up_convert(
     compression: Compression | None = None,
     level: int | None = None,
     max_size: int = MAX_INFLATED_SIZE,
+    largest: int = LARGEST_RECORD,
 ) -> bytearray:
     """Converts a client's message set to one v2 batch with offsets from 0; empty without a whole message.
 
@@ -44,13 +45,14 @@ def up_convert(
     LogAppendTime attribute, which a producer may not set, is kept, so that the append rejects it.
 
     Raises KafkaError: CORRUPT_MESSAGE for wrong CRCs and sizes, INVALID_RECORD for sets that mix magics or break the
-    rules of wrappers and for damage under a valid CRC, INVALID_TIMESTAMP for a negative timestamp.
+    rules of wrappers, for damage under a valid CRC and for a message of more than `largest` bytes in a wrapper,
+    INVALID_TIMESTAMP for a negative timestamp.
     """
     outer = list(iter_messages(buffer))
     if not outer:
         return bytearray()
     source = _source_codec(outer)
-    messages = unwrap(outer[0], max_size) if source else iter(outer)
+    messages = unwrap(outer[0], max_size, largest) if source else iter(outer)
     codec = source if compression is None else compression
     batch = _batch((to_record(message) for message in messages), codec, level)
     if any(message.timestamp_type for message in outer):

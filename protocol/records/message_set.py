@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 from zlib import crc32
 
@@ -21,7 +22,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import COMPRESSION_MASK, LOG_OVERHEAD, NO_TIMESTAMP, TIMESTAMP_TYPE, Buffer, TimestampType
 from protocol.records.codecs import pieces, stream
 from protocol.records.compression import PIECE_BYTES, Compression, TooLarge
-from protocol.records.record import MAX_INFLATED_SIZE, Record
+from protocol.records.record import LARGEST_RECORD, MAX_INFLATED_SIZE, Record, too_large
 from protocol.records.whole import whole
 
 MAGIC_V0 = 0
@@ -108,16 +109,21 @@ def _nullable_bytes(message: memoryview, at: int) -> tuple[memoryview | None, in
 
 
 def read_messages(
-    buffer: Buffer, start: int = 0, end: int | None = None, *, max_size: int = MAX_INFLATED_SIZE
+    buffer: Buffer,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    max_size: int = MAX_INFLATED_SIZE,
+    largest: int = LARGEST_RECORD,
 ) -> Iterator[Record]:
     """Yields the records of a message set with their absolute offsets, and inflates compressed sets.
 
     Raises the errors of `iter_messages`. Raises CORRUPT_MESSAGE for a set that inflates to more than `max_size` bytes,
-    and INVALID_RECORD for invalid wrappers.
+    and INVALID_RECORD for invalid wrappers, and for a message of more than `largest` bytes in a wrapper.
     """
     for message in iter_messages(buffer, start, end):
         if message.compression:
-            yield from _absolute(message, max_size)
+            yield from _absolute(message, max_size, largest)
         else:
             yield to_record(message)
 
@@ -130,7 +136,9 @@ def to_record(message: LegacyMessage) -> Record:
     )
 
 
-def unwrap(wrapper: LegacyMessage, max_size: int = MAX_INFLATED_SIZE) -> Iterator[LegacyMessage]:
+def unwrap(
+    wrapper: LegacyMessage, max_size: int = MAX_INFLATED_SIZE, largest: int = LARGEST_RECORD
+) -> Iterator[LegacyMessage]:
     """Yields the messages inside a wrapper, with their inner offsets. LogAppendTime replaces their timestamps.
 
     Messages are views of an inflated piece. Raises the errors of `read_messages`.
@@ -141,7 +149,7 @@ def unwrap(wrapper: LegacyMessage, max_size: int = MAX_INFLATED_SIZE) -> Iterato
         raise _invalid("a compressed message set with a null value")
     appended = wrapper.timestamp_type is TimestampType.LOG_APPEND_TIME
     last: int | None = None
-    for data, _ in whole(_inflated(wrapper), message_end, max_size):
+    for data, _ in whole(_inflated(wrapper), partial(message_end, largest=largest), max_size):
         for message in iter_messages(data, wrapper_magic=wrapper.magic):
             if message.compression:
                 raise _invalid("a compressed message in a compressed message set")
@@ -172,24 +180,26 @@ def _is_relative(wrapper: LegacyMessage) -> bool:
 _LEGACY_CODECS = (Compression.GZIP, Compression.SNAPPY, Compression.LZ4)
 
 
-def message_end(data: bytes, at: int) -> int:
+def message_end(data: bytes, at: int, largest: int = LARGEST_RECORD) -> int:
     """Returns the end of the message at `at`, or a position after the data if its size is missing. A negative size
-    counts as 0."""
+    counts as 0. Raises INVALID_RECORD for a message of more than `largest` bytes."""
     begin = at + LOG_OVERHEAD
     if begin > len(data):
         return len(data) + 1
     size: int = _INT32.unpack_from(data, begin - _INT32.size)[0]
+    if size > largest:
+        raise too_large(size, largest)
     return begin + max(size, 0)
 
 
-def _absolute(wrapper: LegacyMessage, max_size: int) -> Iterator[Record]:
+def _absolute(wrapper: LegacyMessage, max_size: int, largest: int) -> Iterator[Record]:
     base = 0
     if _is_relative(wrapper):
         last = 0
-        for message in unwrap(wrapper, max_size):  # the first record's offset depends on the last message's
+        for message in unwrap(wrapper, max_size, largest):  # the first record's offset depends on the last message's
             last = message.offset
         base = wrapper.offset - last
-    for message in unwrap(wrapper, max_size):
+    for message in unwrap(wrapper, max_size, largest):
         yield to_record(message._replace(offset=base + message.offset))
 
 

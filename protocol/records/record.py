@@ -22,6 +22,9 @@ from protocol.records.varint import decode_varint, decode_varlong, encode_varint
 # attack on the broker's memory.
 MAX_INFLATED_SIZE: Final = 100 * 1024 * 1024
 
+LARGEST_RECORD: Final = 0x7FFFFFF7
+"""No limit for the size of a compressed record: the largest array that Java allocates."""
+
 # Attributes, timestamp delta, offset delta, key length, value length and headers count take at least a byte each.
 _MIN_RECORD_LENGTH: Final = 6
 _COMPRESSION_MASK: Final = 0x07
@@ -68,11 +71,17 @@ def read_records(
 
 
 def iter_keys(
-    buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
+    buffer: Buffer,
+    position: int,
+    header: BatchHeader,
+    *,
+    max_size: int = MAX_INFLATED_SIZE,
+    largest: int = LARGEST_RECORD,
 ) -> Iterator[RawRecord]:
-    """Yields the partly decoded records, for compaction. Raises the errors of `read_records`."""
+    """Yields the partly decoded records, for compaction. Raises the errors of `read_records`, and INVALID_RECORD for a
+    compressed record of more than `largest` bytes."""
     data = inflate(buffer, position, header, max_size)
-    for offset, timestamp, at, end in _scan(data, header):
+    for offset, timestamp, at, end in _scan(data, header, largest if header.compression else LARGEST_RECORD):
         key, value_at = _nullable_bytes(data, at, end)
         if value_at >= end:
             raise _corrupt("a record ends before its last field")
@@ -104,7 +113,15 @@ def iter_times(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int]]:
         yield offset, timestamp
 
 
-def _scan(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int, int, int]]:
+def too_large(size: int, largest: int) -> KafkaError:
+    """Returns the error for a compressed record that exceeds the topic's limit."""
+    return KafkaError(
+        ErrorCode.INVALID_RECORD,
+        f"Invalid record size: {size} exceeds the configured maximum record size of {largest}.",
+    )
+
+
+def _scan(data: bytes, header: BatchHeader, largest: int = LARGEST_RECORD) -> Iterator[tuple[int, int, int, int]]:
     """Yields (offset, timestamp, start of key length, end of record) of each record."""
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     log_append_time = header.max_timestamp if header.attributes & _LOG_APPEND_TIME else None
@@ -120,6 +137,8 @@ def _scan(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int, int, int
             else:
                 length, at = decode_varint(data, at)
             end = at + length
+            if length > largest:
+                raise too_large(length, largest)
             if length < _MIN_RECORD_LENGTH or end > size:
                 raise _corrupt(f"a record of {length} bytes, but only {size - at} are left")
             at += 1

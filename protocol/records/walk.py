@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from protocol.errors import ErrorCode, InvalidRecords, KafkaError
+from protocol.records.record import too_large
 from protocol.records.varint import decode_varint, decode_varlong
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ MAX_USUAL_TIMESTAMP: Final = 1 << 61
 """Upper bound of a usual base timestamp. The sum of two usual base timestamps fits into 64 bits."""
 
 ONE_BYTE: Final = 0x80
+MAX_INT: Final = (1 << 31) - 1
 LOW_BITS: Final = 0x7F
 MAX_SHIFT: Final = 28
 MAX_LONG_SHIFT: Final = 56
@@ -176,11 +178,22 @@ def _behind_headers(data: bytes, at: i64, count: i64, end: i64) -> i64:
 class RecordRules:
     """A topic's rules for each record: about its key, the bounds of its timestamp, and the timestamp's type."""
 
-    __slots__ = ("earliest", "keys", "latest", "times", "unstamped")
+    __slots__ = ("earliest", "keys", "largest", "latest", "times", "unstamped")
 
-    def __init__(self, *, keys: bool, unstamped: bool, times: bool, earliest: int, latest: int) -> None:
-        """`unstamped` is True if the batch has LogAppendTime, which no producer may set."""
+    def __init__(
+        self,
+        *,
+        keys: bool,
+        unstamped: bool,
+        times: bool,
+        earliest: int,
+        latest: int,
+        largest: int = MAX_INT,
+    ) -> None:
+        """`unstamped` is True if the batch has LogAppendTime, which no producer may set. `largest` is the largest size
+        of a record."""
         self.keys = keys
+        self.largest = largest
         self.unstamped = unstamped
         self.times = times
         self.earliest = earliest
@@ -300,6 +313,8 @@ class Walk:
         length, at = _varint(data, at)
         if length < 0:
             raise invalid(f"record {self.index} has a length of {length}")
+        if length > self._rules.largest:
+            raise too_large(length, self._rules.largest)
         self._end = self._at + at + length
         delta, at = _varlong(data, at + 1)
         offset_delta, at = _varint(data, at)

@@ -7,12 +7,20 @@ hundred.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.codecs import pieces
 from protocol.records.compression import TooLarge
-from protocol.records.record import MAX_INFLATED_SIZE, Record, decode_all, iter_times
+from protocol.records.record import (
+    LARGEST_RECORD,
+    MAX_INFLATED_SIZE,
+    Record,
+    decode_all,
+    iter_times,
+    too_large,
+)
 from protocol.records.varint import decode_varint
 
 if TYPE_CHECKING:
@@ -56,20 +64,29 @@ def read_whole(
 
 
 def iter_whole_times(
-    buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
+    buffer: Buffer,
+    position: int,
+    header: BatchHeader,
+    *,
+    max_size: int = MAX_INFLATED_SIZE,
+    largest: int = LARGEST_RECORD,
 ) -> Iterator[tuple[int, int]]:
-    """Yields (offset, timestamp) of each record. Raises the errors of `read_records`."""
-    for data, part in _parts(buffer, position, header, max_size):
+    """Yields (offset, timestamp) of each record. Raises the errors of `read_records`, and INVALID_RECORD for a
+    compressed record of more than `largest` bytes."""
+    for data, part in _parts(buffer, position, header, max_size, largest):
         yield from iter_times(data, part)
 
 
-def _parts(buffer: Buffer, position: int, header: BatchHeader, max_size: int) -> Iterator[tuple[bytes, BatchHeader]]:
+def _parts(
+    buffer: Buffer, position: int, header: BatchHeader, max_size: int, largest: int = LARGEST_RECORD
+) -> Iterator[tuple[bytes, BatchHeader]]:
     """Yields some encoded records, and a header with their count."""
     payload = header.payload(buffer, position)
     if not header.compression:
         max_size = max(max_size, len(payload))  # uncompressed records have their size on disk
+        largest = LARGEST_RECORD
     left = header.records_count
-    for data, count in whole(pieces(header.compression, payload), record_end, max_size):
+    for data, count in whole(pieces(header.compression, payload), partial(record_end, largest=largest), max_size):
         left -= count
         if left < 0:
             break
@@ -79,11 +96,13 @@ def _parts(buffer: Buffer, position: int, header: BatchHeader, max_size: int) ->
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
 
 
-def record_end(data: bytes, at: int) -> int:
+def record_end(data: bytes, at: int, largest: int = LARGEST_RECORD) -> int:
     """Returns the end of the record at `at`, or a position after the data if its length is incomplete. A negative
-    length counts as 0."""
+    length counts as 0. Raises INVALID_RECORD for a record of more than `largest` bytes."""
     try:
         length, begin = decode_varint(data, at)
     except IndexError:
         return len(data) + 1
+    if length > largest:
+        raise too_large(length, largest)
     return begin + max(length, 0)

@@ -33,8 +33,8 @@ from protocol.records.batch import (
 from protocol.records.building import pack
 from protocol.records.codecs import compress
 from protocol.records.compression import Compression, TooLarge
-from protocol.records.record import MAX_INFLATED_SIZE, encode_records, read_records
-from protocol.records.walk import RecordRules
+from protocol.records.record import LARGEST_RECORD, MAX_INFLATED_SIZE, encode_records, read_records
+from protocol.records.walk import MAX_INT, RecordRules
 from storage.appending.records_check import LOOP_BYTES, Looked, RecodingTarget, TooLong, look, loop_limit
 from storage.config import MAX_LONG, LogConfig
 from storage.producers.entry import Origin
@@ -56,7 +56,7 @@ NO_RULES = RecordRules(keys=False, unstamped=False, times=False, earliest=0, lat
 
 class AppendRules:
     """A topic's config in the form that the append path uses. `stored_as_sent`: the log changes nothing but the offsets
-    of a batch. `plain`: in addition, a client's records need no keys."""
+    of a batch. `plain`: in addition, a client's records need no keys and have no limit."""
 
     __slots__ = (
         "after_ms",
@@ -64,6 +64,7 @@ class AppendRules:
         "checked",
         "codec",
         "compact",
+        "largest_record",
         "level",
         "log_append_time",
         "max_message_bytes",
@@ -75,6 +76,7 @@ class AppendRules:
 
     def __init__(self, config: LogConfig) -> None:
         self.max_message_bytes = config.max_message_bytes
+        self.largest_record = config.max_decompressed_message_bytes
         self.segment_bytes = config.segment_bytes
         self.log_append_time = config.message_timestamp_type == "LogAppendTime"
         self.before_ms = config.message_timestamp_before_max_ms
@@ -85,7 +87,7 @@ class AppendRules:
         self.checked = config.odradek_records_check
         self.max_segment_ms = config.max_segment_ms
         self.stored_as_sent = not self.log_append_time and self.codec is None and self.before_ms == MAX_LONG
-        self.plain = self.stored_as_sent and not self.compact
+        self.plain = self.stored_as_sent and not self.compact and self.largest_record == LARGEST_RECORD
 
 
 class Settled(NamedTuple):
@@ -236,6 +238,8 @@ def _header_leaves_open(header: BatchHeader, rules: AppendRules, now_ms: int) ->
     """True if a rule of the topic requires a check of the records, even with odradek.records.check off."""
     if rules.compact or header.attributes & TIMESTAMP_TYPE:
         return True
+    if rules.largest_record != LARGEST_RECORD and header.attributes & COMPRESSION_MASK:
+        return True
     return not rules.log_append_time and (rules.before_ms != MAX_LONG or header.max_timestamp - now_ms > rules.after_ms)
 
 
@@ -246,6 +250,7 @@ def _record_rules(header: BatchHeader, rules: AppendRules, now_ms: int) -> Recor
         times=not rules.log_append_time,
         earliest=now_ms - rules.before_ms,
         latest=now_ms + rules.after_ms,
+        largest=rules.largest_record if header.attributes & COMPRESSION_MASK else MAX_INT,
     )
 
 
@@ -285,6 +290,7 @@ def _converted(records: memoryview, rules: AppendRules, now_ms: int, at_length: 
             compression=rules.codec,
             level=rules.level,
             max_size=MAX_INFLATED_SIZE if at_length else loop_limit(size),
+            largest=rules.largest_record,
         )
     except TooLarge:
         if at_length:

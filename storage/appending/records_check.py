@@ -84,7 +84,8 @@ def look(
     max_timestamp = UNUSUAL
     if not rules.keys and not rules.unstamped:
         max_timestamp = largest_timestamp(data, header.records_count, header.base_timestamp)
-    if max_timestamp == UNUSUAL or (rules.times and (rules.earliest > -1 or max_timestamp > rules.latest)):
+    breaks_times = rules.times and (rules.earliest > -1 or max_timestamp > rules.latest)
+    if max_timestamp == UNUSUAL or breaks_times or len(data) > rules.largest:
         return _by_pieces(iter((data,)), header, rules, target)
     return Looked(max_timestamp, True, None if target is None else compress(target.codec, data, target.level))
 

@@ -129,6 +129,7 @@ def job_of(dirty: Dirty, now_ms: int, *, map_bytes: int, load_factor: float) -> 
         map_bytes=map_bytes,
         load_factor=load_factor,
         delete_retention_ms=config.delete_retention_ms,
+        largest_record=config.max_decompressed_message_bytes,
         segment_bytes=config.segment_bytes,
         segment_index_bytes=config.segment_index_bytes,
         index_interval_bytes=config.index_interval_bytes,

@@ -33,7 +33,7 @@ Throttle = Callable[[int], None]
 def clean(job: CleaningJob, *, disk: Disk, throttle: Throttle) -> Iterator[CleanedSegment | Cleaned]:
     """Cleans the log. Yields each new segment once it is on the device, then the summary.
 
-    Raises OSError, and KafkaError(CORRUPT_MESSAGE) for a damaged log.
+    Raises OSError, and KafkaError: CORRUPT_MESSAGE for a damaged log, INVALID_RECORD for a record that is too large.
     """
     return _Cleaner(job, disk, throttle).run()
 
@@ -76,6 +76,7 @@ class _Cleaner:
             end_offset=job.end_offset,
             now_ms=job.now_ms,
             delete_retention_ms=job.delete_retention_ms,
+            largest_record=job.largest_record,
         )
         for group in self._groups([source for source in job.segments if source.base_offset < end_offset]):
             yield self._write(group, rules)
@@ -114,7 +115,7 @@ class _Cleaner:
             if header.attributes & CONTROL and header.magic >= MAGIC_V2:
                 transactions.ends(header, marker_in(view, 0, header) if header.records_count else None)
             elif not transactions.is_aborted(header):
-                for key, offset in _keys(view, header):
+                for key, offset in _keys(view, header, self.job.largest_record):
                     if offset >= start:
                         if offsets.size >= room:
                             return False
@@ -227,12 +228,15 @@ class _Writer:
         self._buffers, self._headers, self._size_bytes = [], [], 0
 
 
-def _keys(view: memoryview, header: BatchHeader) -> Iterable[tuple[bytes, int]]:
-    """Returns key and offset of each record that has a key."""
+def _keys(view: memoryview, header: BatchHeader, largest: int) -> Iterable[tuple[bytes, int]]:
+    """Returns key and offset of each record that has a key. Raises INVALID_RECORD for a compressed record of more than
+    `largest` bytes."""
     check(view, 0, header)
     if header.magic >= MAGIC_V2:
-        return [(record.key, record.offset) for record in iter_keys(view, 0, header) if record.key is not None]
-    return [(record.key, record.offset) for record in read_messages(view) if record.key is not None]
+        raw = iter_keys(view, 0, header, largest=largest)
+        return [(record.key, record.offset) for record in raw if record.key is not None]
+    records = read_messages(view, largest=largest)
+    return [(record.key, record.offset) for record in records if record.key is not None]
 
 
 def _discard(cleaned: Segment) -> None:

@@ -15,7 +15,7 @@ from heapq import heapify, heappop
 from protocol.records.batch import CONTROL, MAGIC_V2, TRANSACTIONAL, BatchHeader
 from protocol.records.compression import Compression
 from protocol.records.message_set import encode_message_set, iter_messages, read_messages
-from protocol.records.record import RawRecord, Record, iter_keys
+from protocol.records.record import LARGEST_RECORD, RawRecord, Record, iter_keys
 from protocol.records.rewrite import with_records, without_records
 from protocol.types import Buffer
 from storage.cleaner.job import LastRecord
@@ -107,6 +107,7 @@ class Filter:
         end_offset: int,
         now_ms: int,
         delete_retention_ms: int,
+        largest_record: int = LARGEST_RECORD,
     ) -> None:
         """`end_offset` is the end of the cleanable part. The last batch before it stays, even if it is empty."""
         self.transactions = transactions
@@ -118,11 +119,13 @@ class Filter:
         self._end_offset = end_offset
         self._now_ms = now_ms
         self._delete_retention_ms = delete_retention_ms
+        self._largest_record = largest_record
 
     def keep(self, view: memoryview, header: BatchHeader) -> Buffer | None:
         """Returns the batch for the cleaned log: unchanged, with fewer records, or empty. None if it is removed.
 
-        Raises KafkaError(CORRUPT_MESSAGE), so that a damaged batch is never rewritten with a valid CRC.
+        Raises KafkaError: CORRUPT_MESSAGE, so that a damaged batch is never rewritten with a valid CRC, and
+        INVALID_RECORD for a compressed record that is too large.
         """
         check(view, 0, header)
         if header.magic < MAGIC_V2:
@@ -131,7 +134,7 @@ class Filter:
             return self._keep_control(view, header)
         if self.transactions.is_aborted(header):
             return without_records(header) if self._keeps_place(header) else None
-        records = list(iter_keys(view, 0, header)) if header.records_count else []
+        records = list(iter_keys(view, 0, header, largest=self._largest_record)) if header.records_count else []
         retained = [record for record in records if self._stays(record, header)]
         self._stats.records_kept += len(retained)
         if not retained:
@@ -185,7 +188,7 @@ class Filter:
         """Filters a v0 or v1 message, or a wrapper of several messages, from before Kafka 0.11."""
         self.transactions.is_aborted(header)
         wrapper = next(iter_messages(view))
-        records = list(read_messages(view))
+        records = list(read_messages(view, largest=self._largest_record))
         retained = [record for record in records if self._stays_legacy(record)]
         self._stats.records_kept += len(retained)
         if not retained or len(retained) == len(records):

@@ -40,6 +40,8 @@ class CleaningJob(NamedTuple):
     load_factor: float
     """log.cleaner.io.buffer.load.factor: the largest used share of the offset map."""
     delete_retention_ms: int
+    largest_record: int
+    """max.decompressed.message.bytes; a compressed record of more bytes ends the cleaning."""
     segment_bytes: int
     segment_index_bytes: int
     index_interval_bytes: int

@@ -31,6 +31,6 @@ def logged() -> Iterator[list[Line]]:
 def lines() -> Iterator[list[Line]]:
     """The lines that the listener and the dispatcher log."""
     lines: list[Line] = []
-    names = {"broker.network.connection", "broker.dispatch.dispatcher"}
+    names = {"broker.network.connection", "broker.dispatch.route"}
     with log_lines(lambda line: lines.append(line) if line.logger in names else None):
         yield lines

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker.dispatch.api import CONTROLLER, Api
-from broker.dispatch.dispatcher import Route
+from broker.dispatch.route import Route
 from broker.handlers import APIS, heartbeat
 from broker.handlers.controller import CONTROLLER_APIS
 from broker.request.authorisation import CLUSTER_NAME, PUBLIC, Operation, Resource

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.records.building import build
+from protocol.records.compression import Compression
 from protocol.records.record import Record
 from protocol.types import TopicPartition
+from storage.config import LogConfig
 from tests.broker.inprocess import InProcess
 from tests.storage.cleaning import latest, pairs
 from tests.waiting import until
@@ -26,13 +29,16 @@ def unfinished(directory: Path) -> list[Path]:
     return [*directory.rglob("*.cleaned"), *directory.rglob("*.swap")]
 
 
-async def fill(broker: InProcess, topic: str, rounds: int) -> None:
+async def fill(broker: InProcess, topic: str, rounds: int, *, compression: Compression = Compression.NONE) -> None:
     """Writes ten keys again and again, in batches of a hundred kilobytes."""
     partition = broker.server.broker.replicas.partition(topic, 0)
     now_ms = broker.server.broker.clock.now_ms()
     for n in range(rounds):
-        records = [Record(0, now_ms, f"k{key}".encode(), f"{n}".encode() * 10_000) for key in range(10)]
-        partition.append(memoryview(build(records)), now_ms)
+        records = [
+            Record(0, now_ms, f"k{key}".encode(), random.Random(10 * n + key).randbytes(5_000).hex().encode())
+            for key in range(10)
+        ]
+        partition.append(memoryview(build(records, compression=compression)), now_ms)
 
 
 async def cleaned(broker: InProcess, count: int = 1) -> None:
@@ -73,6 +79,21 @@ async def test_a_damaged_log_is_reported_once_and_left_alone(tmp_path: Path) -> 
         )
         await cleaner.choose()
         assert cleaner.count_uncleanable(str(tmp_path)) == 0, "what is deleted is nobody's trouble"
+
+
+async def test_a_log_with_a_record_beyond_the_limit_is_cleaned_after_the_limit_is_raised(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, OPTIONS) as broker:
+        await broker.create_topic("t", 1, **CONFIGS)
+        log = broker.server.broker.replicas.partition("t", 0).log
+        raised = log.config
+        await fill(broker, "t", 35, compression=Compression.LZ4)
+        log.config = LogConfig.parse({**raised.explicit, "max.decompressed.message.bytes": "1000"})
+        cleaner = broker.server.housekeeping.cleaner
+        await until(lambda: bool(cleaner.uncleanable))
+        assert "maximum record size" in cleaner.uncleanable[TopicPartition("t", 0)].reason
+        log.config = raised
+        await cleaned(broker)
+        assert not cleaner.uncleanable
 
 
 async def test_a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from broker.clock import SystemClock
 from broker.dispatch.call import Call
-from broker.dispatch.dispatcher import Route
 from broker.dispatch.host import Forwarding
+from broker.dispatch.route import Route
 from broker.handlers import APIS
 from broker.metadata.file_reads import FileReads
 from broker.request.context import ClientConnection, Context

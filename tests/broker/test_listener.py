@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from broker.dispatch.dispatcher import MAX_OTHER_REQUEST_BYTES, MAX_REQUEST_ITEMS
+from broker.dispatch.dispatcher import MAX_OTHER_REQUEST_BYTES
+from broker.dispatch.route import MAX_REQUEST_ITEMS
 from broker.request.turns import REQUESTS
 from programs.run.jobs import LEAST_INTERVAL_MS, Job, Keeper
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

@@ -101,7 +101,7 @@ async def test_levels_are_described_set_and_unset(broker: InProcess) -> None:
     assert (await described(broker))["root"] == "INFO"
     assert await alter(broker, resource(LOGGER, "1", (NAME, SET, "DEBUG"), ("root", SET, "ERROR"))) == [(0, None)]
     now = await described(broker)
-    assert (now[NAME], now["root"], now["broker.dispatch.dispatcher"]) == ("DEBUG", "ERROR", "ERROR")
+    assert (now[NAME], now["root"], now["broker.dispatch.route"]) == ("DEBUG", "ERROR", "ERROR")
     assert await alter(broker, resource(LOGGER, "1", (NAME, DELETE, None))) == [(0, None)]
     assert (await described(broker))[NAME] == "ERROR"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from broker.dispatch.dispatcher import Route
+from broker.dispatch.route import Route
 from broker.handlers import APIS
 from broker.request.context import Principal
 from protocol.api_key import ApiKey

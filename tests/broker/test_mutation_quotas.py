@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from broker.dispatch.call import Call
-from broker.dispatch.dispatcher import Route
 from broker.dispatch.host import Forwarding
+from broker.dispatch.route import Route
 from broker.handlers import create_topics
 from broker.request.context import ClientConnection, Context
 from protocol.api_key import ApiKey

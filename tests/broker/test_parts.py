@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from broker.dispatch.api import Entries
-from broker.dispatch.dispatcher import MAX_BYTES_ON_LOOP, Route
 from broker.dispatch.parts import PART_ENTRIES, Answers, RequestPart, parts, size_of
+from broker.dispatch.route import MAX_BYTES_ON_LOOP, Route
 from broker.request.context import Context
 from broker.workers import MAX_USUAL_BYTES
 from protocol.api_key import ApiKey

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from broker.dispatch.dispatcher import MAX_UNENCODED
+from broker.dispatch.route import MAX_UNENCODED
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.inprocess import InProcess, request_frame
 

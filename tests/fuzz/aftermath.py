@@ -43,7 +43,7 @@ def questions(twins: Twins) -> Iterator[tuple[Sequence[Any], int]]:
         (DescribeGroupsRequest(groups=groups), 6),
         (ConsumerGroupDescribeRequest(group_ids=groups, include_authorized_operations=False), 1),
         (ShareGroupDescribeRequest(group_ids=groups, include_authorized_operations=False), 1),
-        (StreamsGroupDescribeRequest(group_ids=groups, include_authorized_operations=False), 0),
+        (StreamsGroupDescribeRequest(group_ids=groups, include_authorized_operations=False), 1),
         (ListTransactionsRequest(state_filters=[], producer_id_filters=[]), 2),
         (DescribeTransactionsRequest(transactional_ids=[one.name for one in vocabulary.transactionals]), 0),
         (DescribeProducersRequest(topics=[TopicRequest(name=name, partition_indexes=[0, 1]) for name in topics]), 0),

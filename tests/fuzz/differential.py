@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import random
+import re
 import sys
 import tempfile
 import time
@@ -45,6 +46,10 @@ PROPERTIES: Final = {
     "group.consumer.session.timeout.ms": "3600000",
     "group.consumer.max.session.timeout.ms": "3600000",
     "group.consumer.assignment.interval.ms": "0",
+    "group.streams.session.timeout.ms": "3600000",
+    "group.streams.max.session.timeout.ms": "3600000",
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
     "group.share.session.timeout.ms": "3600000",
     "group.share.max.session.timeout.ms": "3600000",
     "group.share.assignment.interval.ms": "0",
@@ -79,11 +84,14 @@ REDUCTIONS: Final = itertools.count(1_000_000_000)
 class Fuzz:
     """Runs episodes with a pair of brokers, one after the other."""
 
-    def __init__(self, twins: Twins, served: dict[int, range], counts: Counts, *, reduces: bool = False) -> None:
+    def __init__(
+        self, twins: Twins, served: dict[int, range], counts: Counts, *, apis: str = "", reduces: bool = False
+    ) -> None:
+        """Draws requests of the APIs whose names match the pattern `apis`."""
         self.twins = twins
         self.reduces = reduces
         self.counts = counts
-        self.requests = list(requests_of(served, [api.request for api in APIS]))
+        self.requests = list(requests_of(served, [api.request for api in APIS if re.match(apis, api.request.__name__)]))
 
     def episode(self, seed: int, most: int = EPISODE) -> None:
         """Runs one world, its requests, and the final comparison; ends early if the worlds differ."""
@@ -196,12 +204,18 @@ class BrokerPair(NamedTuple):
 
 
 def side_by_side(
-    pair: BrokerPair, counts: Counts, seeds: Iterator[int], is_over: Callable[[], bool], *, reduces: bool = False
+    pair: BrokerPair,
+    counts: Counts,
+    seeds: Iterator[int],
+    is_over: Callable[[], bool],
+    *,
+    apis: str = "",
+    reduces: bool = False,
 ) -> None:
     """Runs the episodes of the seeds, in the given number of lanes. Each episode is a function of its seed."""
 
     def lane(number: int) -> None:
-        fuzz = Fuzz(pair.twins(number), pair.served, counts, reduces=reduces)
+        fuzz = Fuzz(pair.twins(number), pair.served, counts, apis=apis, reduces=reduces)
         while not is_over():
             fuzz.episode(next(seeds))
 
@@ -232,6 +246,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=1500)
     parser.add_argument("--seed", type=int, default=0, help="of the first episode")
     parser.add_argument("--episode", type=int, help="only the one of this seed")
+    parser.add_argument("--apis", default="", help="only requests whose names match, such as 'Streams|Txn'")
     parser.add_argument(
         "--shrink", action="store_true", help="make the request of each difference as small as it can be"
     )
@@ -245,7 +260,8 @@ def main() -> int:
     counts = Counts(options.examples)
     if options.episode is not None:
         with tempfile.TemporaryDirectory() as folder, brokers(Path(folder)) as pair:
-            Fuzz(pair.twins(0), pair.served, counts, reduces=options.shrink).episode(options.episode)
+            fuzz = Fuzz(pair.twins(0), pair.served, counts, apis=options.apis, reduces=options.shrink)
+            fuzz.episode(options.episode)
     else:
         run(options, counts, began)
     print(counts.table())
@@ -263,7 +279,7 @@ def run(options: argparse.Namespace, counts: Counts, began: float) -> None:
     while not is_over():
         most = min(options.requests, counts.total["requests"] + BROKERS_LAST)
         with tempfile.TemporaryDirectory() as folder, brokers(Path(folder)) as pair:
-            side_by_side(pair, counts, seeds, partial(is_over, most), reduces=options.shrink)
+            side_by_side(pair, counts, seeds, partial(is_over, most), apis=options.apis, reduces=options.shrink)
         print(f"{time.monotonic() - began:.0f} s: {dict(counts.total)}", flush=True)
 
 

@@ -45,6 +45,8 @@ CONFIGS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("share.auto.offset.reset", ("earliest", "latest", "x")),
     ("share.record.lock.duration.ms", ("15000", "1", "x")),
     ("consumer.session.timeout.ms", ("45000", "1")),
+    ("streams.num.standby.replicas", ("0", "1", "-1")),
+    ("streams.assignor.name", ("sticky", "x")),
     ("log.retention.ms", ("-1", "x")),
     ("metrics", ("org.apache.kafka.", "*")),
     ("interval.ms", ("100", "x")),
@@ -107,6 +109,8 @@ class Draw:
         return self.vocabulary.own(value) if isinstance(value, str) and name in NAMES else value
 
     def array(self, cls: type, name: str, items: Kind, version: int) -> list[Any]:
+        if name in SELDOM and self.rng.random() < 0.7:
+            return []
         count = self.rng.choice((0, 1, 1, 1, 1, 1, 1, 2, 2, 3)) if self.rng.random() < 0.9 else 1
         if self.rng.random() < self.focus.wildness / 8:
             count = self.rng.choice((LARGE_ARRAY, HUGE_ARRAY))
@@ -186,6 +190,12 @@ class Draw:
         epoch = self.focus.transactional.epoch
         return epoch if self.rng.random() < 0.8 else self.one(epoch - 1, epoch + 1, -1, 0, 32767)
 
+    def internal_topic(self) -> str:
+        """Returns a name for a repartition topic or a changelog."""
+        return (
+            f"{self.vocabulary.prefix}-{self.rng.randrange(3)}-changelog" if self.rng.random() < 0.8 else self.topic()
+        )
+
     def partition(self) -> int:
         return self.one(0, 0, 0, 0, 1, 1, 2, 5, -1)
 
@@ -239,7 +249,9 @@ BY_NAME: Final[Mapping[str, Callable[[Draw], Any]]] = {
     "election_type": one_of(0, 0, 1),
     "entity_type": one_of("client-id", "client-id", "user", "ip", "", "Client-Id"),
     "endpoint_type": one_of(1, 1, 1, 2, 0),
-    "feature": one_of("metadata.version", "group.version", "share.version", "transaction.version", "absent", ""),
+    "feature": one_of(
+        "metadata.version", "group.version", "share.version", "streams.version", "transaction.version", ""
+    ),
     "fetch_offset": OFFSET,
     "first_offset": OFFSET,
     "generation_id": Draw.member_epoch,
@@ -282,6 +294,7 @@ BY_NAME: Final[Mapping[str, Callable[[Draw], Any]]] = {
     "partitions": Draw.partition,
     "path": one_of("/nowhere", "", "relative"),
     "pattern_type_filter": one_of(1, 2, 3, 4),
+    "process_id": one_of("process", "process", "another", ""),
     "producer_epoch": Draw.producer_epoch,
     "producer_id": Draw.producer,
     "producer_id_filters": Draw.producer,
@@ -312,6 +325,7 @@ BY_NAME: Final[Mapping[str, Callable[[Draw], Any]]] = {
     "state_filters": one_of("Ongoing", "Empty", "CompleteCommit", "absent", ""),
     "states_filter": one_of("Stable", "Empty", "stable", "absent", ""),
     "subscribed_topic_names": Draw.topic,
+    "subtopology_id": one_of("0", "0", "0", "1", ""),
     "subscribed_topic_regex": lambda draw: draw.one(f"{draw.focus.topic}.*", "", "(", "absent.*"),
     "timeout_ms": one_of(5000, 5000, 5000, 5000, 5000, 5000, 5000, 5000, 0, -1),
     "timestamp": one_of(-1, -1, -2, -2, -3, -4, -5, -6, 0, 1_500_000_000_001, 1 << 45),
@@ -324,7 +338,7 @@ BY_NAME: Final[Mapping[str, Callable[[Draw], Any]]] = {
     "transactional_id": Draw.transactional,
     "transactional_ids": Draw.transactional,
     "transactional_id_pattern": one_of("", ".*", "(", "absent.*"),
-    "types_filter": one_of("classic", "consumer", "share", "Consumer", "absent"),
+    "types_filter": one_of("classic", "consumer", "share", "streams", "Consumer", "absent"),
     "upgrade_type": one_of(1, 2, 3, 0),
     "v3_and_below_producer_epoch": Draw.producer_epoch,
     "v3_and_below_producer_id": Draw.producer,
@@ -332,7 +346,26 @@ BY_NAME: Final[Mapping[str, Callable[[Draw], Any]]] = {
     "value": lambda draw: draw.rng.choice(draw.rng.choice(CONFIGS)[1]),
 }
 
+INDEX_OF_A_TOPIC = one_of(0, 0, 0, 0, 1, -1)
+
 BY_PLACE: Final[Mapping[tuple[str, str], Callable[[Draw], Any]]] = {
+    ("StreamsGroupHeartbeatRequest", "rebalance_timeout_ms"): one_of(60_000, 600_000),
+    ("StreamsGroupHeartbeatRequest", "shutdown_application"): one_of(*[False] * 9, True),
+    ("StreamsGroupHeartbeatRequest", "endpoint_information_epoch"): one_of(0, 0, 1, -1),
+    ("Topology", "epoch"): one_of(0, 0, 0, 0, 1, -1),
+    ("Subtopology", "source_topics"): Draw.topic,
+    ("Subtopology", "repartition_sink_topics"): Draw.internal_topic,
+    ("Subtopology", "source_topic_regex"): lambda draw: draw.one(f"{draw.focus.topic}.*", "", "("),
+    ("TopicInfo", "name"): Draw.internal_topic,
+    ("TopicInfo", "partitions"): one_of(0, 0, 2, 1, 3),
+    ("TopicInfo", "replication_factor"): one_of(0, 1, 1, -1),
+    ("KeyValue", "key"): lambda draw: draw.rng.choice(CONFIGS)[0],
+    ("CopartitionGroup", "source_topics"): INDEX_OF_A_TOPIC,
+    ("CopartitionGroup", "source_topic_regex"): INDEX_OF_A_TOPIC,
+    ("CopartitionGroup", "repartition_source_topics"): INDEX_OF_A_TOPIC,
+    ("Endpoint", "host"): one_of("127.0.0.1", "localhost", ""),
+    ("Endpoint", "port"): one_of(9092, 0, 65535),
+    ("UnregisterControllerRequest", "controller_id"): one_of(1, 1, 2, 3000, -1),
     ("ConsumerGroupHeartbeatRequest", "rebalance_timeout_ms"): one_of(60_000, 600_000),
     ("CreatableTopic", "name"): Draw.new_topic,
     ("CreatableTopicConfig", "name"): lambda draw: draw.rng.choice(CONFIGS)[0],
@@ -355,6 +388,13 @@ BY_PLACE: Final[Mapping[tuple[str, str], Callable[[Draw], Any]]] = {
 
 CAPPED: Final = frozenset({"max_wait_ms", "rebalance_timeout_ms", "num_partitions", "count"})
 """Fields whose extremes make a broker wait for that long, or create thousands of files: extremes are drawn rarely."""
+
+
+SELDOM: Final = frozenset({
+    "source_topic_regex", "repartition_sink_topics", "repartition_source_topics", "state_changelog_topics",
+    "copartition_groups", "topic_configs",
+})  # fmt: skip
+"""Lists of a topology that are empty in most requests: most topologies with all of them are invalid."""
 
 
 def versions_of(cls: type) -> range:

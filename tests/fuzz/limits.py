@@ -65,6 +65,15 @@ def few_partitions(request: Any, version: int, vocabulary: Vocabulary) -> bool:
     return not MOST_PARTITIONS * 4 <= len(request.topics) < TOO_MANY_PARTITIONS
 
 
+def few_partitions_of_tasks(request: Any, version: int, vocabulary: Vocabulary) -> bool:
+    """Limits the number of partitions of the internal topics that a streams group creates."""
+    for subtopology in request.topology.subtopologies if request.topology is not None else ():
+        for topic in (*subtopology.repartition_source_topics, *subtopology.state_changelog_topics):
+            if MOST_PARTITIONS < topic.partitions < TOO_MANY_PARTITIONS:
+                topic.partitions = MOST_PARTITIONS
+    return True
+
+
 def few_more_partitions(request: Any, version: int, vocabulary: Vocabulary) -> bool:
     """Leaves internal topics out, because their new partitions would affect all clients."""
     for topic in request.topics:
@@ -94,6 +103,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "UpdateFeaturesRequest": no_downgrade,
     "CreateTopicsRequest": few_partitions,
     "CreatePartitionsRequest": few_more_partitions,
+    "StreamsGroupHeartbeatRequest": few_partitions_of_tasks,
     "WriteTxnMarkersRequest": markers_of_our_own,
     "UnregisterBrokerRequest": not_this_broker,
 }

@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from broker.dispatch.route import MAX_REQUEST_ITEMS
 from coordinator.cluster.brokers.features import KRAFT_VERSION
 from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from protocol.messages.produce import ProduceRequest
+from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from protocol.messages.share_fetch import ShareFetchRequest
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.messages.update_features import UpdateFeaturesRequest
@@ -39,6 +41,7 @@ CORRUPT_MESSAGE: Final = 2
 INVALID_RECORD: Final = 87
 INVALID_REQUEST: Final = 42
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+UNSUPPORTED_VERSION: Final = 35
 FENCED_MEMBER_EPOCH: Final = 110
 EPOCHS: Final = "a member that joins a share group is answered once it has partitions, with the epoch that they have"
 DOUBLED_MARKERS: Final = (
@@ -102,6 +105,10 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
         where_so=lambda ours, theirs: None in (ours, theirs),
     ),
     Allowed(r"ShareGroup(Describe|Heartbeat)Request .*\.assignment\.topic_partitions", EPOCHS, theirs=[]),
+    Allowed(
+        r"ShareGroup(Describe|Heartbeat)Request .*\.assignment\.topic_partitions\[\d+\]\.partitions\[\d+\]",
+        "Apache Kafka's assignor iterates over a hash map of partitions, whose order depends on the topic's random id",
+    ),
     Allowed(
         r"ShareGroupHeartbeatRequest .*\.error_message",
         EPOCHS,
@@ -189,7 +196,9 @@ def is_merged(answers: Answers) -> bool:
     )
 
 
-def changes_the_quorums_version(answers: Answers) -> bool:
+def is_of_the_quorums_version(answers: Answers) -> bool:
+    if isinstance(answers.request, RemoveRaftVoterRequest):
+        return UNSUPPORTED_VERSION in error_codes(answers.theirs)
     if not isinstance(answers.request, UpdateFeaturesRequest):
         return False
     return any(update.feature == KRAFT_VERSION for update in answers.request.feature_updates)
@@ -228,6 +237,19 @@ def fails_as_a_whole(answers: Answers) -> bool:
     return len(codes) > 1 and set(codes) == {CORRUPT_MESSAGE} and CORRUPT_MESSAGE in error_codes(answers.ours)
 
 
+def has_too_many_items(answers: Answers) -> bool:
+    return bool(answers.ours == CLOSED) and items_of(answers.request) > MAX_REQUEST_ITEMS
+
+
+def items_of(value: Any) -> int:
+    """Returns the number of array items in a part of a request, at all levels."""
+    if isinstance(value, list):
+        return len(value) + sum(map(items_of, value))
+    if not hasattr(value, "__wire__"):
+        return 0
+    return sum(items_of(getattr(value, field.name)) for field in fields_of(type(value)))
+
+
 def is_of_another_epoch(answers: Answers) -> bool:
     """True for a heartbeat of a share group's member, whose epochs differ between the brokers."""
     if not isinstance(answers.request, ShareGroupHeartbeatRequest):
@@ -242,12 +264,13 @@ def has_failed(answer: Any) -> bool:
 
 OF_ANSWERS: Final[tuple[tuple[str, Callable[[Answers], bool]], ...]] = (
     (NOT_IN_TIME, is_not_in_time),
+    ("a request of too many items ends its connection (docs/limits.md)", has_too_many_items),
     (LOST, loses_records),
     (DOUBLED_MARKERS, is_of_doubled_markers),
     (PASSED_OVER_MARKERS, passes_over_the_last),
     (FAILS_AS_A_WHOLE, fails_as_a_whole),
     (EPOCHS, is_of_another_epoch),
-    (QUORUM_VERSION, changes_the_quorums_version),
+    (QUORUM_VERSION, is_of_the_quorums_version),
     (ONE_TRANSACTION_TWICE[0].reason, names_a_transaction_twice),
     (SHARE_GROUP_WITHOUT_NAME[0].reason, is_of_a_share_group_without_name),
     (MERGED, is_merged),

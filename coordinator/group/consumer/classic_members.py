@@ -16,7 +16,6 @@ from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.group_update import GroupUpdate
 from coordinator.group.consumer.member import Member, MemberState, without_epochs
 from coordinator.group.consumer.membership import dynamic_member, static_member
-from coordinator.group.modern.static_members import check_instance
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
@@ -81,7 +80,7 @@ def _check_join(state: GroupState, group: ConsumerGroup, request: JoinGroupReque
             f"Cannot join the consumer group {group.group_id} with the classic protocol because the group migration "
             "is disabled.",
         )
-    group.check_room(member_id, settings.group_consumer_max_size)
+    group.check_room_for(member_id, request.group_instance_id, settings.group_consumer_max_size)
     shared = any(group.classic_protocols[protocol.name] == group.classic_members for protocol in request.protocols)
     if request.protocol_type != PROTOCOL_TYPE or not shared:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")
@@ -92,7 +91,8 @@ def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
         return subscription_of(request.protocols[0].metadata)
     except ProtocolError:
         raise KafkaError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, "Malformed embedded consumer protocol in subscription deserialization."
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            "Malformed embedded consumer protocol in subscription deserialization.",
         ) from None
 
 
@@ -202,10 +202,7 @@ def _has_a_step_to_make(group: ConsumerGroup, member: Member) -> bool:
 
 
 def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> Member:
-    if instance_id is None:
-        member = group.member(member_id)
-    else:
-        member = check_instance(group.static_member(instance_id), member_id, instance_id)
+    member = group.present(member_id, instance_id)
     if not member.uses_classic_protocol:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.member_id} does not use the classic protocol.")
     if generation != member.member_epoch:
@@ -245,8 +242,6 @@ def leave(
 
 
 def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> Member:
-    if identity.group_instance_id is None:
-        return group.member(identity.member_id)
-    present = group.static_member(identity.group_instance_id)
-    member_id = identity.member_id or (present.member_id if present else "")  # administrators don't know it
-    return check_instance(present, member_id, identity.group_instance_id)
+    static = group.static_member(identity.group_instance_id)
+    member_id = identity.member_id or (static.member_id if static else "")  # administrators don't know it
+    return group.present(member_id, identity.group_instance_id)

@@ -25,6 +25,7 @@ from coordinator.group.offsets.offsets import Offset
 from coordinator.group.records import GroupRecord
 from coordinator.group.regex import Resolved
 from protocol.consumer_protocol import PROTOCOL_TYPE
+from protocol.java_hash import hash_map_order
 from protocol.types import Uuid
 
 
@@ -128,7 +129,7 @@ class ConsumerGroup(StaticGroup[Member, Assignment]):
         """Returns the assignor that most members request, once a member has changed; None if no member names one."""
         votes = Counter(self.assignors)
         _revote(votes, before, after)
-        return max(votes, key=votes.__getitem__, default=None)
+        return max(hash_map_order(votes), key=votes.__getitem__, default=None)
 
     def topics_of(self, member: Member) -> frozenset[str]:
         """Returns the topics that a member subscribes to, with its pattern's topics if they are resolved."""

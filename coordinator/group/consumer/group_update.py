@@ -41,10 +41,11 @@ class GroupUpdate(SubscriptionUpdate[Member, Assignment]):
         """Writes the member's description. Returns True if its subscription changed, and the group's epoch after the
         decision."""
         names_changed = after.topic_names != before.topic_names
+        assignor_changed = not after.uses_classic_protocol and self.assignor(before, after) != self.assignor()
         if after != before:
             self.result.records.append(records.COMMON.member(self.group.group_id, after))
         pattern = change_pattern(self.state, self.group, before, after, self.client, self.result, self.now_ms)
-        bump = names_changed or pattern is PatternChange.CHANGED_AND_RESOLVED
+        bump = names_changed or assignor_changed or pattern is PatternChange.CHANGED_AND_RESOLVED
         epoch = self.epoch(before, after, bump=bump)
         if self.group.has_partition_metadata:
             self.result.records.append(records.partition_metadata_gone(self.group.group_id))
@@ -69,11 +70,18 @@ class GroupUpdate(SubscriptionUpdate[Member, Assignment]):
 
     def assigned(self, before: Member, after: Member) -> Mapping[str, Assignment]:
         group = self.group
-        default = configured(self.state.settings.group_consumer_assignors)[0]
-        assignor = ASSIGNORS.get(group.preferred_assignor(before, after) or default) or ASSIGNORS[default]
+        assignor = ASSIGNORS.get(self.assignor(before, after)) or ASSIGNORS[self._default_assignor]
         is_new = after.member_id not in group.members and group.static_member(after.instance_id) is None
         alike = self._subscriptions(before, after).are_alike(len(group.members) + is_new)
         return assign(group, after, alike, assignor, self.state.environment.topics)
+
+    def assignor(self, before: Member | None = None, after: Member | None = None) -> str:
+        """Returns the name of the assignor that the members prefer, once a member has changed."""
+        return self.group.preferred_assignor(before, after) or self._default_assignor
+
+    @property
+    def _default_assignor(self) -> str:
+        return configured(self.state.settings.group_consumer_assignors)[0]
 
     def move(
         self, member: Member, target: MemberTarget[Assignment], subscription_changed: bool, claimed: Claimed

@@ -35,7 +35,12 @@ from protocol.types import NO_UUID, Uuid
 NO_RETENTION_MS = -1
 """The retention time of a commit whose offsets expire by offsets.retention.minutes."""
 
+MAX_TIME_MS: Final = (1 << 63) - 1
+
 FIRST_GROUP_ID_NOT_FOUND_VERSION: Final = 9
+
+FIRST_EPOCHS_VERSION: Final = 6
+"""First version of TxnOffsetCommit whose producers understand STALE_MEMBER_EPOCH and GROUP_ID_NOT_FOUND (KIP-1319)."""
 
 
 def commit(
@@ -44,7 +49,7 @@ def commit(
     """Commits offsets of existing topics, with an answer for each partition. Raises KafkaError to reject all."""
     check, effects = _check_member(state, request, client.version, now_ms)
     max_metadata_bytes = state.settings.offset_metadata_max_bytes
-    expires_ms = NO_TIMESTAMP if request.retention_time_ms == NO_RETENTION_MS else now_ms + request.retention_time_ms
+    expires_ms = _expiry_ms(request.retention_time_ms, now_ms)
     records: list[AnyRecord] = []
     topics = []
     for topic in request.topics:
@@ -66,6 +71,11 @@ def commit(
             answers.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
         topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
     return Result(records, (Reply(ticket, OffsetCommitResponse(topics=topics)),), effects)
+
+
+def _expiry_ms(retention_ms: int, now_ms: int) -> int:
+    """Returns the time until which the client wants the offsets retained, at most the largest time."""
+    return NO_TIMESTAMP if retention_ms == NO_RETENTION_MS else min(now_ms + retention_ms, MAX_TIME_MS)
 
 
 def _check_member(
@@ -122,7 +132,7 @@ def commit_transactional(
         for partition in topic.partitions:
             code = _too_large(partition.committed_metadata, max_metadata_bytes)
             if not code:
-                _check_partition(check, topic.name, topic_id, partition.partition_index)
+                _check_partition(check, topic.name, topic_id, partition.partition_index, client.version)
                 records.append(_pending(request, topic.name, partition, now_ms))
             answers.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
         topics.append(TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
@@ -144,29 +154,27 @@ def _check_transactional(state: GroupState, request: TxnOffsetCommitRequest, ver
     if group is None:
         if epoch < 0:
             return any_partition
-        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        knows_not_found = version >= FIRST_EPOCHS_VERSION
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if knows_not_found else ErrorCode.ILLEGAL_GENERATION)
     try:
         return group.check_offset_commit(
             request.member_id, request.group_instance_id, epoch, version, transactional=True
         )
     except KafkaError as error:
-        raise _as_generation(error) from None
+        raise _for_producer(error, version) from None
 
 
-def _check_partition(check: CommitCheck, topic: str, topic_id: Uuid, partition: int) -> None:
-    if check is any_partition:
-        return
-    if topic_id == NO_UUID:
-        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+def _check_partition(check: CommitCheck, topic: str, topic_id: Uuid, partition: int, version: int) -> None:
     try:
         check(topic, topic_id, partition)
     except KafkaError as error:
-        raise _as_generation(error) from None
+        raise _for_producer(error, version) from None
 
 
-def _as_generation(error: KafkaError) -> KafkaError:
-    """Returns the error as producers expect it: they know only generations."""
-    return KafkaError(ErrorCode.ILLEGAL_GENERATION) if error.code is ErrorCode.STALE_MEMBER_EPOCH else error
+def _for_producer(error: KafkaError, version: int) -> KafkaError:
+    """Returns the error as a producer expects it: before KIP-1319 it knows only generations."""
+    is_new = error.code is ErrorCode.STALE_MEMBER_EPOCH and version < FIRST_EPOCHS_VERSION
+    return KafkaError(ErrorCode.ILLEGAL_GENERATION) if is_new else error
 
 
 def _topic_id(state: GroupState, name: str) -> Uuid:

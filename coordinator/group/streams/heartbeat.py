@@ -13,7 +13,6 @@ from coordinator.engine.result import Result, Ticket
 from coordinator.group.config import GroupConfig
 from coordinator.group.modern.group import JOINING, LEAVING, LEAVING_FOR_A_WHILE
 from coordinator.group.modern.static_members import (
-    check_instance,
     dynamic_member,
     has_left_for_a_while,
     static_member,
@@ -78,8 +77,8 @@ def _stay(
     state: GroupState, request: StreamsGroupHeartbeatRequest, client: Client, result: GroupResult, now_ms: int
 ) -> StreamsHeartbeatResult:
     group = find_or_make(state, request.group_id, result, joining=request.member_epoch == JOINING)
-    if request.member_epoch == JOINING and group.static_member(request.instance_id) is None:
-        group.check_room(request.member_id, state.settings.group_streams_max_size)
+    if request.member_epoch == JOINING:
+        group.check_room_for(request.member_id, request.instance_id, state.settings.group_streams_max_size)
     requested = None if request.topology is None else Topology.from_request(request.topology)
     claimed = _claimed(request)
     before = _member(group, request, claimed, result)
@@ -273,10 +272,7 @@ def _leave(
     state: GroupState, request: StreamsGroupHeartbeatRequest, result: GroupResult, now_ms: int
 ) -> StreamsHeartbeatResult:
     group = state.group_of(request.group_id, StreamsGroup)
-    if request.instance_id is None:
-        member = group.member(request.member_id)
-    else:
-        member = check_instance(group.static_member(request.instance_id), request.member_id, request.instance_id)
+    member = group.present(request.member_id, request.instance_id)
     if request.shutdown_application:
         StreamsUpdate(state, group, result, now_ms).later(
             partial(StreamsGroup.note_shutdown, member_id=request.member_id)

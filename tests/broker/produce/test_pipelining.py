@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.dispatch.dispatcher import MAX_ITEMS_ON_LOOP
+from broker.dispatch.route import MAX_ITEMS_ON_LOOP
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData

@@ -71,21 +71,7 @@ def says_what_java_says(ours: object, theirs: object) -> bool:
 
 JAVA_FAILURES = ("could not be found.", "Error parsing configuration property")
 
-NOT_BUILT = frozenset({"max.decompressed.message.bytes"})
-"""Options of Kafka 4.4 that Odradek doesn't have."""
-
-
-def has_all_options_built(ours: object, theirs: object) -> bool:
-    """True if two lists of configs differ only by options that Odradek doesn't have."""
-    return isinstance(theirs, list) and ours == [config for config in theirs if config["name"] not in NOT_BUILT]
-
-
 MEANT: tuple[Allowed, ...] = (
-    Allowed(
-        r"(CreateTopics|DescribeConfigs)Request .*\.configs",
-        "a limit for inflated records, which here have the limit of the whole batch",
-        where_so=has_all_options_built,
-    ),
     Allowed(
         r"IncrementalAlterConfigsRequest .*\.error_message",
         "a class of Java is not looked for, and what is wrong with an address is said",

@@ -140,7 +140,7 @@ class Image:
         self._programs.mkdir()
         for name in ("kafka-storage", "zookeeper-server-start"):
             (self._programs / name).symlink_to(scripts / name)
-        self._executable("bin/python", f'exec {sys.executable} "$@"')
+        self._executable("bin/odradek", f'exec {sys.executable} -P -m odradek "$@"')
         self.ports = {name: ReservedPort() for name in ("client", "broker", "controller")}
 
     def here(self, text: str) -> str:
@@ -213,12 +213,13 @@ def test_the_files_are_where_the_image_has_them() -> None:
     dockerfile = (ROOT / "docker" / "Dockerfile").read_text()
     allowed = (ROOT / "docker" / "Dockerfile.dockerignore").read_text().splitlines()
     for line in (
-        "COPY docker/entrypoint.sh /opt/odradek/entrypoint.sh",
-        "COPY docker/testcontainers /etc/confluent/docker",
+        "COPY docker/entrypoint.sh docker/healthy.py /opt/odradek/",
+        "COPY --chown=1001:1001 docker/testcontainers /etc/confluent/docker",
         'ENTRYPOINT ["/opt/odradek/entrypoint.sh"]',
     ):
         assert line in dockerfile
-    assert {"!docker/entrypoint.sh", "!docker/testcontainers"} <= set(allowed)
+    copied = re.findall(r"^COPY (?!--from)(?:--\S+ )?(.+) \S+$", dockerfile, re.MULTILINE)
+    assert {f"!{source}" for sources in copied for source in sources.split()} == set(allowed) - {"*"}
     for file in ("kafka-storage", "zookeeper-server-start", "run"):
         assert f"/etc/confluent/docker/{file}" in dockerfile
     executable = [*(ROOT / "docker" / "testcontainers").iterdir(), ROOT / "docker" / "entrypoint.sh"]

@@ -1,4 +1,4 @@
-"""Follows the README's first page as a new user would."""
+"""Runs the tests that the README and the first page of the docs show, as a new user would."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.odradek_only
 
 
-def test_the_first_page(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    (text,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+@pytest.mark.parametrize("page", ["README.md", "docs/start.md"])
+def test_the_first_page(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
+    (text,) = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
     pytester.makepyfile(test_orders=text)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")

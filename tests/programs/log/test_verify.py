@@ -44,6 +44,24 @@ def verified(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[in
     return status, capsys.readouterr().out.splitlines()
 
 
+def test_a_log_directory_may_have_the_name_of_a_partition_folder(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = data.rename(data.with_name("broker-1"))
+    (data / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=b2RyYWRlay1pbnRlcm9wLg\n")
+    status, output = verified(capsys, data)
+    assert status == 0
+    assert output[-1].startswith("2 partitions, ")
+
+
+def test_a_partition_without_a_segment_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    status, output = verified(capsys, folder)
+    assert status == 0
+    assert f"note: {folder}: has no segment" in output
+
+
 def test_a_sound_directory(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, output = verified(capsys, data, "--deep")
     assert status == 0

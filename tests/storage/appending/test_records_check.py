@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from bench.jars import APACHE_KAFKA
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import read_header
 from protocol.records.compression import Compression
-from protocol.records.record import MAX_INFLATED_SIZE, read_records
+from protocol.records.message_set import encode_message_set, read_messages
+from protocol.records.record import MAX_INFLATED_SIZE, Record, read_records
 from protocol.types import TopicPartition
 from storage.appending.append import AppendRules, settle
 from storage.appending.records_check import LOOP_BYTES, TooLong, loop_limit
@@ -150,6 +152,63 @@ def test_what_inflates_to_more_than_readers_take_is_refused(codec: Compression) 
     with pytest.raises(KafkaError) as caught:
         settle(view, rules, Origin.CLIENT, NOW_MS, at_length=True)
     assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+LIMITED = {"max.decompressed.message.bytes": "1000"}
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Compression if codec])
+@pytest.mark.parametrize("at_length", [True, False])
+def test_a_compressed_record_has_a_limit_of_its_own(codec: Compression, at_length: bool) -> None:
+    rules = AppendRules(LogConfig.parse(LIMITED))
+    fits, too_large = (packed(record(0) + record(1, value=bytes(size)), 2, codec) for size in (992, 993))
+    assert isinstance(settled(fits, rules, at_length=at_length), list)
+    with pytest.raises(KafkaError, match="1001 exceeds the configured maximum record size of 1000") as caught:
+        settle(memoryview(bytearray(too_large)), rules, Origin.CLIENT, NOW_MS, at_length=at_length)
+    assert caught.value.code is ErrorCode.INVALID_RECORD
+
+
+def test_an_uncompressed_record_has_only_the_limit_of_its_batch(tmp_path: Path) -> None:
+    log = new_log(tmp_path, max_decompressed_message_bytes="1000")
+    assert append(log, batch(record(value=bytes(5000)), 1)) == 0
+    with pytest.raises(KafkaError, match="maximum record size"):
+        append(log, packed(record(value=bytes(5000)), 1, Compression.LZ4))
+    assert log.log_end_offset == 1
+
+
+@pytest.mark.parametrize("configs", [{"odradek_records_check": "false"}, {"compression_type": "gzip"}])
+def test_no_other_option_takes_a_records_limit_away(configs: dict[str, str], tmp_path: Path) -> None:
+    log = new_log(tmp_path, max_decompressed_message_bytes="1000", **configs)
+    with pytest.raises(KafkaError, match="maximum record size"):
+        append(log, packed(record(value=bytes(5000)), 1, Compression.LZ4))
+
+
+@pytest.mark.parametrize("codec", BOMBS)
+def test_a_record_beyond_the_limit_is_refused_before_it_is_inflated(codec: str) -> None:
+    rules = AppendRules(LogConfig.parse({**LIMITED, "max.message.bytes": str(4 * MIB)}))
+    view = memoryview(bytearray(BOMBS[codec]))
+    tracemalloc.start()
+    try:
+        with pytest.raises(KafkaError, match="maximum record size"):
+            settle(view, rules, Origin.CLIENT, NOW_MS, at_length=True)
+        assert tracemalloc.get_traced_memory()[1] < 4 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_message_in_a_wrapper_has_the_limit_too(magic: int) -> None:
+    rules = AppendRules(LogConfig.parse(LIMITED))
+    sets = [
+        encode_message_set([Record(0, 0, None, bytes(size))], magic, compression=Compression.GZIP)
+        for size in (900, 2000)
+    ]
+    assert isinstance(settled(bytes(sets[0]), rules, at_length=True), list)
+    with pytest.raises(KafkaError, match="maximum record size") as caught:
+        settle(memoryview(bytearray(sets[1])), rules, Origin.CLIENT, NOW_MS, at_length=True)
+    assert caught.value.code is ErrorCode.INVALID_RECORD
+    with pytest.raises(KafkaError, match="maximum record size"):
+        list(read_messages(sets[1], largest=1000))
 
 
 def test_the_page_has_the_limits_and_a_row_for_each_case() -> None:

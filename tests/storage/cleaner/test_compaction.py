@@ -89,6 +89,19 @@ def test_a_compressed_batch_is_compressed_again_by_its_codec(log: Log, codec: Co
     assert [header.compression for header in headers(log)] == [codec, codec]
 
 
+def test_a_compressed_record_beyond_the_limit_ends_the_cleaning(log: Log) -> None:
+    put(log, ("a", "v" * 2000), compression=Compression.LZ4)
+    put(log, ("a", "w" * 2000), compression=Compression.LZ4)
+    seal(log)
+    log.config = compacted(max_decompressed_message_bytes=1000)
+    with error_of(ErrorCode.INVALID_RECORD):
+        run_cleaner(log)
+    assert len(pairs(log)) >= 2, "no record is lost"
+    log.config = compacted()
+    run_cleaner(log)
+    assert pairs(log)[0] == (1, "a", "w" * 2000)
+
+
 def test_the_active_segment_is_left_alone(log: Log) -> None:
     put(log, ("a", "1"))
     put(log, ("a", "2"))

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from protocol.errors import ErrorCode
 from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from storage.log import Log
 from storage.segment.offsets_for_time import Unseen, searched
-from tests.storage.writing import NOW_MS, append, batch, config, open_log, read_all, write
+from tests.storage.writing import NOW_MS, append, batch, config, error_of, open_log, read_all, write
 
 
 @pytest.fixture
@@ -48,6 +49,18 @@ def test_the_first_record_at_or_after_a_time_is_found_within_its_batch(log: Log)
 def test_it_is_found_in_a_compressed_batch(log: Log) -> None:
     times(log, 10, 20, 30, compression=Compression.LZ4)
     assert lookup(log, 15) == (20, 1)
+
+
+def test_a_compressed_record_beyond_the_limit_ends_the_search(log: Log) -> None:
+    records = [Record(0, NOW_MS + 10, b"k", bytes(2000))]
+    append(log, memoryview(build(records, compression=Compression.LZ4)))
+    log.config = config(max_decompressed_message_bytes=1000)
+    with error_of(ErrorCode.INVALID_RECORD):
+        lookup(log, 0)
+    with error_of(ErrorCode.INVALID_RECORD):
+        searched(log.max_timestamp)
+    log.config = config()
+    assert lookup(log, 0) == (10, 0)
 
 
 def test_its_leader_epoch_comes_with_it(log: Log) -> None:

@@ -277,6 +277,22 @@ def test_the_assignor_that_most_members_ask_for_assigns(groups: Groups) -> None:
     assert groups.group.preferred_assignor() == "range"
 
 
+def test_another_preferred_assignor_is_another_epoch(groups: Groups) -> None:
+    groups.create_topic("foo", 2)
+    groups.join("a", ["foo"])
+    groups.advance(SOON_MS)
+    assert groups.heartbeat("a", 2, server_assignor="uniform").member_epoch == 2, "it is the default"
+    assert groups.heartbeat("a", 2, server_assignor="range").member_epoch == 3
+    assert groups.heartbeat("a", 3).member_epoch == 3
+
+
+def test_the_first_assignor_in_javas_order_assigns_if_votes_are_equal(groups: Groups) -> None:
+    groups.create_topic("foo", 2)
+    groups.join("a", ["foo"], server_assignor="range")
+    groups.join("b", ["foo"], server_assignor="uniform")
+    assert groups.group.preferred_assignor() == "uniform"
+
+
 def test_a_broker_option_decides_the_default_assignor() -> None:
     groups = Groups(group_consumer_assignors=("range", "uniform"))
     foo, bar = groups.create_topic("foo", 1), groups.create_topic("bar", 1)

@@ -65,6 +65,15 @@ def test_with_another_subscription_it_causes_a_rebalance(groups: Groups, foo: Uu
     assert assigned(back) == {foo: [0], bar: [0]}
 
 
+def test_a_static_member_that_comes_back_to_a_full_group_needs_no_room() -> None:
+    groups = Groups(group_consumer_max_size=1)
+    groups.create_topic("foo", 1)
+    groups.join("a", ["foo"], instance_id="one")
+    groups.heartbeat("a", -2, instance_id="one")
+    assert groups.refusal(lambda: groups.join("c", ["foo"]))[0] is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert groups.join("c", ["foo"], instance_id="one").member_epoch == 2
+
+
 def test_an_instance_id_in_use_is_not_given_away(groups: Groups, foo: Uuid) -> None:
     assert groups.refusal(lambda: groups.join("c", ["foo"], instance_id="one")) == (
         ErrorCode.UNRELEASED_INSTANCE_ID,

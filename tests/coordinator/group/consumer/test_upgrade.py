@@ -141,7 +141,7 @@ def test_who_a_member_is_comes_before_what_it_reads(groups: MixedGroups, foo: Uu
     unknown, _ = groups.refusal(lambda: groups.classic_join("a", instance_id="static", metadata=b"").answer)
     assert unknown is ErrorCode.UNKNOWN_MEMBER_ID
     unreadable, _ = groups.refusal(lambda: groups.classic_join("b", metadata=b"").answer)
-    assert unreadable is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert unreadable is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_the_generation_and_protocol_of_a_sync_are_checked(groups: MixedGroups, foo: Uuid) -> None:

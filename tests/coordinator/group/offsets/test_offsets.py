@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from coordinator.group.offsets.commit import commit, commit_transactional
 from coordinator.group.offsets.delete import GROUPS_AT_ONCE, PAUSE_MS
 from coordinator.group.offsets.offsets import Offsets
@@ -122,6 +124,7 @@ def test_a_client_of_version_1_says_when_the_offset_was_committed() -> None:
 
 def test_a_client_of_versions_2_to_4_says_how_long_the_offset_is_kept() -> None:
     assert commit_of_version(2, retention_time_ms=1_000).expire_timestamp == START_MS + 1_000
+    assert commit_of_version(2, retention_time_ms=(1 << 63) - 1).expire_timestamp == (1 << 63) - 1
     assert commit_of_version(2).expire_timestamp == -1
 
 
@@ -153,11 +156,31 @@ def test_offsets_that_kafka_0_8_wrote_are_loaded() -> None:
     assert groups.shard.state.offsets.get("g", "t", 0) is None
 
 
-def commit_in_transaction(groups: Groups, epoch: int, topic: str, partition: int = 0) -> ErrorCode | None:
+def commit_in_transaction(
+    groups: Groups, epoch: int, topic: str, partition: int = 0, *, version: int = 5
+) -> ErrorCode | None:
     request = txn_offset_commit(
         GROUP, "t", (1, 0), {topic: {partition: 5}}, member_id="a", generation_id_or_member_epoch=epoch
     )
-    return groups.ask(commit_transactional, request, Client(5)).error
+    return groups.ask(commit_transactional, request, Client(version)).error
+
+
+@pytest.mark.parametrize(
+    ("version", "unknown", "outdated"),
+    [
+        (5, ErrorCode.ILLEGAL_GENERATION, ErrorCode.ILLEGAL_GENERATION),
+        (6, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH),
+    ],
+)
+def test_a_producer_knows_errors_of_epochs_since_version_6(
+    version: int, unknown: ErrorCode, outdated: ErrorCode
+) -> None:
+    groups = Groups()
+    groups.create_topic("foo", 1)
+    assert commit_in_transaction(groups, 1, "foo", version=version) is unknown
+    groups.join("a", ["foo"])
+    assert commit_in_transaction(groups, 3, "foo", version=version) is outdated, "the epoch is yet to come"
+    assert commit_in_transaction(groups, 1, "foo", 1, version=version) is outdated, "it is not assigned"
 
 
 def test_a_producer_of_a_member_commits_by_the_epoch_at_which_the_partition_was_assigned() -> None:

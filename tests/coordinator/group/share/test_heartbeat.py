@@ -6,6 +6,7 @@ import pytest
 
 from coordinator.engine.result import Result
 from coordinator.group.group import GroupType
+from coordinator.group.offsets.commit import commit_transactional
 from coordinator.group.records import AnyRecord, GroupRecord
 from coordinator.group.share.describe import described
 from coordinator.group.share.group import ShareGroup
@@ -18,6 +19,7 @@ from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.types import Uuid
 from tests.coordinator.driver import Asked
 from tests.coordinator.group.world import GROUP, SOON_MS, Groups
+from tests.group_requests import txn_offset_commit
 
 
 class ShareGroups(Groups):
@@ -72,6 +74,14 @@ def alter_offsets(groups: ShareGroups, starts: Wanted) -> Asked[Altered, AnyReco
 def partitions(heard: HeartbeatResult) -> dict[Uuid, list[int]] | None:
     assignment = heard.response.assignment
     return None if assignment is None else {topic.topic_id: topic.partitions for topic in assignment.topic_partitions}
+
+
+@pytest.mark.parametrize("version", [1, 6])
+def test_a_share_group_has_no_committed_offsets(version: int) -> None:
+    groups = ShareGroups()
+    groups.enter("a", "topic")
+    request = txn_offset_commit(GROUP, "t", (1, 0), {"topic": {0: 5}})
+    assert groups.ask(commit_transactional, request, Client(version)).error is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_a_member_joins_and_state_is_asked_for() -> None:

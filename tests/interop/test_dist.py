@@ -1,0 +1,145 @@
+"""Installs what `make dist` built, as its users do: `make test-dist` runs this."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from release.dist import DIST, Interpreter, environment_of, interpreters
+from tests.interop.processes import ROOT, Server, run
+
+pytestmark = [pytest.mark.odradek_only, pytest.mark.release]
+
+SMOKE = str(ROOT / "release" / "smoke.py")
+COMPILERS = re.compile(r"(^|-)(cc|gcc|g\+\+|c\+\+|clang(\+\+)?|cpp|ld|as)(-|\.|$)")
+CLIENTS = ("pytest", "confluent-kafka")
+INSTALL_TIMEOUT_S = 600
+INTERPRETERS = interpreters()
+
+
+@pytest.fixture
+def without_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Leaves no compiler and no source tree for this test."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for folder in os.environ["PATH"].split(os.pathsep):
+        for file in Path(folder).glob("*"):
+            if not COMPILERS.search(file.name) and not (programs / file.name).is_symlink():
+                (programs / file.name).symlink_to(file)
+    monkeypatch.setenv("PATH", str(programs))
+    monkeypatch.setenv("CC", "/bin/false")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+
+
+def environment(interpreter: Interpreter, folder: Path) -> Path:
+    """Makes an empty virtual environment and returns its programs."""
+    run([str(interpreter.path), "-m", "venv", str(folder)], timeout_s=INSTALL_TIMEOUT_S)
+    return folder / "bin"
+
+
+def pip(programs: Path, *words: str) -> None:
+    run([str(programs / "python"), "-m", "pip", *words], timeout_s=INSTALL_TIMEOUT_S)
+
+
+def files_of(programs: Path) -> set[Path]:
+    """Returns the files of an environment without what Python caches."""
+    files = programs.parent.rglob("*")
+    return {file for file in files if "__pycache__" not in file.parts and file.suffix != ".pyc"}
+
+
+@pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize("interpreter", INTERPRETERS, ids=[interpreter.tag for interpreter in INTERPRETERS])
+def test_a_wheel_is_installed_used_and_removed(interpreter: Interpreter, tmp_path: Path) -> None:
+    (wheel,) = DIST.glob(f"odradek-*-{interpreter.tag}-*.whl")
+    assert re.search(r"[-.]manylinux_2_\d+_", wheel.name)
+    programs = environment(interpreter, tmp_path / "venv")
+    pip(programs, "install", "--only-binary", ":all:", *CLIENTS)
+    version = wheel.name.split("-")[1]
+    pip(
+        programs, "download", "-q", "--no-deps", "-d", str(tmp_path), "--find-links", str(DIST), "--no-index", "odradek"
+    )
+    assert (tmp_path / wheel.name).exists(), "pip prefers the compiled wheel to the pure one"
+    before = files_of(programs)
+    pip(programs, "install", "--only-binary", ":all:", "--find-links", str(DIST), f"odradek=={version}")
+    run([str(programs / "python"), SMOKE, "--compiled", str(programs / "odradek")])
+    follow_the_readme(programs, tmp_path)
+    pip(programs, "uninstall", "--yes", "odradek")
+    assert not [
+        file for file in files_of(programs) - before if "odradek" in file.as_posix().removeprefix(str(tmp_path))
+    ]
+
+
+def follow_the_readme(programs: Path, folder: Path) -> None:
+    """Runs the test of the README with the installed plugin, and kcat there and back."""
+    (text,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    (folder / "test_orders.py").write_text(text)
+    run(
+        [str(programs / "python"), "-P", "-m", "pytest", "-q", "--rootdir", str(folder), str(folder / "test_orders.py")]
+    )
+    server = Server("installed odradek", folder / "log")
+    words = [str(programs / "odradek"), "run", "--listen", "127.0.0.1:0", "--data", str(folder / "data")]
+    bootstrap = server.launch(words, r"^ready (\S+:\d+)$", 60, cwd=folder)[1]
+    subprocess.run(["kcat", "-b", bootstrap, "-t", "greetings", "-P"], input=b"hello\n", check=True, timeout=60)
+    assert run(["kcat", "-b", bootstrap, "-t", "greetings", "-C", "-e", "-q"]).stdout == b"hello\n"
+    assert server.stop() == 0
+    server.forget()
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_the_pure_wheel_is_for_every_other_platform(tmp_path: Path) -> None:
+    (wheel,) = DIST.glob("odradek-*-none-any.whl")
+    programs = environment(INTERPRETERS[-1], tmp_path / "venv")
+    pip(programs, "install", "--only-binary", ":all:", str(wheel))
+    run([str(programs / "python"), SMOKE, "--pure", str(programs / "odradek")])
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[str]:
+    """Serves dist/ as a simple package index: a folder of files for each project."""
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / "odradek").symlink_to(DIST)
+    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path / "index")
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("program", ["uvx", "pipx"])
+def test_a_runner_starts_it_from_an_index(program: str, index: str, tmp_path: Path) -> None:
+    tools = environment_of(INTERPRETERS[0])
+    python = str(INTERPRETERS[0].path)
+    chosen = ["--no-cache", "--python", python]
+    words = {
+        "uvx": [str(tools / "uvx"), "--no-config", *chosen, "--index", index, "odradek"],
+        "pipx": [str(tools / "pipx"), "run", *chosen, "--pip-args", f"--extra-index-url {index}", "odradek"],
+    }[program]
+    homes = {"PIPX_HOME": str(tmp_path / "pipx"), "UV_TOOL_DIR": str(tmp_path / "uv"), "PYTHONPATH": ""}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in homes.items():
+            patch.setenv(name, value)
+        patch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+        run([sys.executable, SMOKE, "--compiled", "--", *words])
+
+
+def test_the_forges_workflow_builds_a_wheel_for_each_platform() -> None:
+    program = environment_of(INTERPRETERS[0]) / "cibuildwheel"
+    printed = run(
+        [str(program), "--print-build-identifiers", "--platform", "linux", "--enable", "cpython-prerelease", str(ROOT)]
+    )
+    expected = {
+        f"cp3{minor}-{libc}linux_{machine}"
+        for minor in range(11, 16)
+        for libc in ("many", "musl")
+        for machine in ("x86_64", "aarch64")
+    }
+    assert set(printed.stdout.decode().split()) == expected

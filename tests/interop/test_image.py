@@ -1,0 +1,84 @@
+"""Runs the image that `make image` built: `make test-image` runs this."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from release.image import engine
+from tests.interop.processes import Server, free_port, run
+
+pytestmark = [pytest.mark.odradek_only, pytest.mark.release]
+
+IMAGE = "odradek"
+MAX_COMPRESSED_MB = 120
+HEALTHY = ["python", "-P", "/opt/odradek/healthy.py"]
+
+
+@pytest.fixture(scope="module")
+def program() -> str:
+    return engine()
+
+
+@pytest.fixture
+def volume(program: str) -> Iterator[str]:
+    """Makes a volume for the data."""
+    name = run([program, "volume", "create"]).stdout.decode().strip()
+    yield name
+    run([program, "volume", "rm", "--force", name], check=False)
+
+
+class Container:
+    """A broker in a container with a root filesystem that can't be written to."""
+
+    def __init__(self, program: str, volume: str, folder: Path) -> None:
+        self._program = program
+        self._name = f"odradek-{free_port()}"
+        self.port = free_port()
+        self._server = Server(self._name, folder / "log")
+        options = [
+            *("--name", self._name, "--rm", "--read-only", "--tmpfs", "/tmp", "--cap-drop", "all"),
+            *("--publish", f"127.0.0.1:{self.port}:{self.port}", "--volume", f"{volume}:/data"),
+            *("--env", f"KAFKA_LISTENERS=PLAINTEXT://0.0.0.0:{self.port}"),
+            *("--env", f"KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://localhost:{self.port}"),
+            *("--env", "KAFKA_NUM_PARTITIONS=3"),
+        ]
+        self._server.launch([program, "run", *options, IMAGE], r"^ready localhost:\d+\s*$", 120)
+
+    def does(self, *words: str) -> str:
+        """Runs a command in the container and returns what it prints."""
+        return run([self._program, "exec", self._name, *words]).stdout.decode()
+
+    def stop(self) -> int:
+        """Stops the container, which gets SIGTERM; returns the broker's exit code."""
+        run([self._program, "stop", "--time", "20", self._name])
+        return self._server.wait()
+
+
+def test_a_broker_runs_stops_and_keeps_its_records(program: str, volume: str, tmp_path: Path) -> None:
+    container = Container(program, volume, tmp_path)
+    address = f"localhost:{container.port}"
+    run(["kcat", "-b", address, "-t", "greetings", "-P"], stdin=b"hello\n")
+    assert container.does("odradek", "--version").strip().endswith("(compiled core)")
+    assert container.does("id", "-u").strip() == "1001"
+    assert container.does("odradek", "topic", "describe", "greetings", "-b", address, "-o", "json").count("\n") == 3
+    container.does(*HEALTHY)
+    assert container.stop() == 0
+
+    container = Container(program, volume, tmp_path)
+    address = f"localhost:{container.port}"
+    assert run(["kcat", "-b", address, "-t", "greetings", "-C", "-e", "-q"]).stdout == b"hello\n"
+    assert container.stop() == 0
+
+
+def test_the_image_is_small(program: str) -> None:
+    with subprocess.Popen([program, "save", IMAGE], stdout=subprocess.PIPE) as saving:
+        assert saving.stdout is not None
+        archive = saving.stdout.read()
+    size_mb = len(gzip.compress(archive, 6)) / 1e6
+    print(f"{size_mb:.0f} MB compressed, {len(archive) / 1e6:.0f} MB unpacked")
+    assert size_mb < MAX_COMPRESSED_MB
