@@ -6,7 +6,7 @@ SHELL := /bin/bash
 PYTHON   ?= $(shell command -v python3.11 || command -v python3)
 VENV     := .venv
 BIN      := $(VENV)/bin
-SOURCES  := $(wildcard odradek protocol client storage coordinator broker cli programs commands bench release)
+SOURCES  := $(wildcard odradek protocol client storage coordinator broker cli programs commands console bench release)
 SETUP    := $(VENV)/.setup-dev
 EXAMPLES_SETUP := $(VENV)/.setup-examples
 WORKERS  ?= 2
@@ -51,7 +51,7 @@ check: lint ## lint and the unit tests on the source tree; under two minutes, in
 quick: $(SETUP) ## the pure tests of what changed since main (or SINCE=REVISION), in under a minute
 	$(BIN)/python -m tests.quick $(SINCE)
 
-OF_THE_TREE := bench commands compiled/test_differences.py compiled/test_rules.py docs pipeline release test_docs.py test_tidy.py
+OF_THE_TREE := bench commands console compiled/test_differences.py compiled/test_rules.py docs pipeline release test_docs.py test_tidy.py
 PURE := client coordinator protocol scenarios storage
 
 .PHONY: test
@@ -122,13 +122,26 @@ deb: $(SETUP) ## build dist/'s Debian package from dist/'s wheel; DEB_PYTHON=3.1
 test-deb: $(SETUP) ## install, use and purge the Debian package in a clean chroot (needs mmdebstrap and root); some minutes
 	$(BIN)/python -m pytest tests/interop/test_deb.py -m release --timeout 1800
 
+BROWSER_SETUP := $(VENV)/.setup-browser
+
+$(BROWSER_SETUP): requirements/browser.lock $(SETUP)
+	@command -v chromium >/dev/null || { echo "the pages are shown by a real browser: apt-get install chromium"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.lock
+	@touch $@
+
+.PHONY: test-console
+test-console: $(BROWSER_SETUP) ## the console's pages in chromium, and its screenshots: SCREENSHOTS=docs/console
+	$(BIN)/python -m pytest tests/console tests/console/test_in_chromium.py -m "console or not console" --timeout 600 \
+		$(if $(SCREENSHOTS),--console-screenshots=$(SCREENSHOTS))
+
 .PHONY: test-metrics
 test-metrics: $(SETUP) ## test metrics with a real Prometheus, and each alert with its fault; some minutes
 	$(BIN)/python -m pytest tests/interop -m metrics --timeout 900 $(if $(DASHBOARDS),--dashboards=$(DASHBOARDS))
 
 .PHONY: soak
-soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
-	$(BIN)/python -m pytest tests/interop/test_kill.py --kill-cycles=$(or $(CYCLES),5000)
+soak: $(SETUP) ## kill a broker under load, CYCLES times (5000); kill StreamsSmokeTest's instances and brokers, SMOKE_S seconds (600); ONLY=streams
+	$(BIN)/python -m pytest tests/interop/test_kill.py tests/interop/test_streams_smoke_jvm.py -m "cluster or not cluster" \
+		--kill-cycles=$(or $(CYCLES),5000) --smoke-s=$(or $(SMOKE_S),600) $(if $(ONLY),-k "$(ONLY)")
 
 .PHONY: conformance
 conformance: $(SETUP) ## suites that others wrote: SUITES="kafka-python sarama apache-tools" NODES=1, 3 or mixed BROKER=apache MATCHING=… KILL_EVERY_S=20
@@ -255,7 +268,9 @@ test-pipeline: $(PIPELINE_SETUP) ## check the types of pipeline/, and test its j
 .PHONY: locks
 locks: ## regenerate requirements/*.lock from pyproject.toml (needs uv)
 	$(call lock,run.lock,)
+	$(call lock,console.lock,--extra console)
 	$(call lock,dev.lock,--extra dev)
+	$(call lock,browser.lock,--extra dev --extra browser)
 	$(call lock,examples.lock,--extra dev --extra examples)
 	$(call lock,gssapi.lock,--extra dev --extra gssapi)
 	$(call lock,bench.lock,--extra dev --extra bench)
@@ -263,6 +278,7 @@ locks: ## regenerate requirements/*.lock from pyproject.toml (needs uv)
 	$(call lock,release.lock,--extra release)
 	$(call lock,site.lock,,requirements/site.in)
 	$(call lock,../tests/interop/applications/requirements.lock,,tests/interop/applications/requirements.in)
+	$(call lock,../tests/interop/applications/newer.lock,,tests/interop/applications/newer.in)
 
 define lock
 uv pip compile --quiet --upgrade --python-version 3.11 --universal --generate-hashes --no-emit-index-url \

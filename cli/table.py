@@ -10,6 +10,10 @@ NEEDS_SPARK: Final = (
     "images have only the broker"
 )
 
+NEEDS_CONSOLE: Final = "`odradek console` needs {missing}: pip install 'odradek[console]'"
+CONSOLE_PACKAGES: Final = ("starlette", "uvicorn", "jinja2")
+"""The packages of the extra `console`."""
+
 
 class Command(NamedTuple):
     """A command. Its module is imported when the command is called, and has `declare(actions)`; the module `program`
@@ -41,6 +45,7 @@ PROGRAMS: Final[dict[str, Command]] = {
     ),
     "info": _program("programs.format.info", "print the owners of a node's log directories"),
     "random-uuid": _program("programs.format.random_id", "print an id for a new cluster or directory"),
+    "console": Command("console.command", "see and operate a cluster in the browser", "console.command", NEEDS_CONSOLE),
     "log": _program("programs.log.commands", "print, verify or repair data directories"),
     "profile": Command(
         "commands.profiles", "list, show, create and select profiles of connection settings", "commands.profiles"

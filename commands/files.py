@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TextIO
 
 from commands.errors import CommandError, misuse
 
@@ -43,6 +43,15 @@ def read_end(path: str, option: str, limit: int) -> bytes:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - limit, 0))
         return file.read(limit)
+
+
+def open_end(path: str, option: str) -> TextIO:
+    """Opens a file that only the user may read, to write at its end; creates it if it is missing. Raises
+    CommandError."""
+    try:
+        return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8")
+    except OSError as error:
+        raise misuse(f"{option} {path}: {error.strerror}") from None
 
 
 def write_private(path: str, content: bytes) -> None:

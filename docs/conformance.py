@@ -52,11 +52,21 @@ APPLICATIONS_HEAD = """
 is killed (SIGKILL) after a part of the records, and the broker later; both start again on their data. No record may be
 lost. Exactly once, no record may be doubled or out of order either: the reader is `read_committed`. Kafka Connect runs
 with two workers, a file as source (exactly once) and a file as sink; a worker and the broker are killed. MirrorMaker 2
-copies between Odradek and Apache Kafka, both ways, and is killed (`tests/interop/applications`).
+copies between Odradek and Apache Kafka, both ways, and is killed. Debezium copies the changes of a table of PostgreSQL;
+Connect and the broker are killed. Celery's worker and its broker are killed, and rsyslog's broker
+(`tests/interop/applications`).
 
 | application | output | guarantee |
 |---|---|---|
 """
+OTHER_APPLICATIONS = (
+    ("Kafka Connect", "copy of a file", True),
+    ("MirrorMaker 2", "copy, offsets of groups", True),
+    ("Debezium", "each change of a table", True),
+    ("Celery", "tasks carried out", False),
+    ("rsyslog", "lines of a file", False),
+)
+"""Names, outputs, and True if exactly once, of the applications with a test of their own."""
 
 
 class Other(NamedTuple):
@@ -133,7 +143,7 @@ def applications() -> str:
         (application.name, "count per key" if application.counts else "copy", application.exactly_once)
         for application in APPLICATIONS
     ]
-    rows += [("Kafka Connect", "copy of a file", True), ("MirrorMaker 2", "copy, offsets of groups", True)]
+    rows += OTHER_APPLICATIONS
     names = {True: "exactly once", False: "at least once"}
     return APPLICATIONS_HEAD + "".join(f"| {name} | {output} | {names[once]} |\n" for name, output, once in rows)
 

@@ -23,6 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cluster-seed", type=int, default=1, help="which of them, and when")
     parser.addoption("--dashboards", type=Path, metavar="DIR", help="dashboards whose expressions metrics are to have")
     parser.addoption("--kill-cycles", type=int, default=60, help="how often a broker under load is killed")
+    parser.addoption("--smoke-s", type=int, default=20, help="how long instances of StreamsSmokeTest are killed")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CORE = ("protocol", "client", "storage", "coordinator", "broker", "cli", "programs", "commands")
+CORE = ("protocol", "client", "storage", "coordinator", "broker", "cli", "programs", "commands", "console")
 SIZED = (*CORE, "odradek", "bench", "pipeline", "tests")
 
 

@@ -30,7 +30,8 @@ RANDOM_SOURCES = frozenset(
         "broker/dispatch/broker.py",
         "broker/dispatch/host.py",
         "commands/client/cluster_client.py",
-        "commands/words/user.py",
+        "commands/state/users.py",
+        "console/serving.py",
     }
 )
 

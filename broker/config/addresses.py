@@ -121,13 +121,23 @@ def _opens_own_controller(config: AddressOptions) -> str | None:
 
 
 def own_voter(config: AddressOptions) -> str | None:
-    """Returns an error if a node with its own controller isn't the only voter."""
+    """Returns an error if a broker with its own controller isn't the only voter."""
     voters = [voter.node_id for voter in config.controllers if config.controller_quorum_voters]
-    if config.has_remote_controllers or voters in ([], [config.node_id]):
+    if not config.is_broker or config.has_remote_controllers or voters in ([], [config.node_id]):
         return None
     return (
         f"controller.quorum.voters is {','.join(config.controller_quorum_voters)}; only this node, {config.node_id}, "
-        "can be a voter: Odradek has no quorum of several controllers"
+        "can be a voter: a quorum of several controllers needs nodes with process.roles=controller"
+    )
+
+
+def _is_voter(config: AddressOptions) -> str | None:
+    voters = sorted(voter.node_id for voter in config.controllers if config.controller_quorum_voters)
+    if config.has_remote_controllers or config.is_broker or not voters or config.node_id in voters:
+        return None
+    return (
+        f"If process.roles contains the 'controller' role, the node id {config.node_id} must be included in the set of "
+        f"voters controller.quorum.voters={voters}"
     )
 
 
@@ -168,6 +178,7 @@ def _opens_no_controller(config: AddressOptions) -> str | None:
 ADDRESSES: Final = (_client_listener, _advertised_names, _inter_broker_name, _routable)
 QUORUM: Final = (
     _no_voter,
+    _is_voter,
     _has_quorum,
     _names_controllers,
     _opens_no_controller,

@@ -61,6 +61,27 @@ class QuorumOptions(Config):
         "used if the controller is in this process.",
         importance="high",
     )
+    controller_quorum_election_timeout_ms = option(
+        INT,
+        1_000,
+        "Time without a leader after which a controller tries to be elected; each waits a random time of up to twice "
+        "as long.",
+        at_least=0,
+        importance="high",
+    )
+    controller_quorum_election_backoff_max_ms = option(
+        INT,
+        1_000,
+        "Longest pause before a controller tries again after an election without a winner.",
+        at_least=0,
+        importance="high",
+    )
+    controller_quorum_auto_join_enable = option(
+        BOOLEAN,
+        False,
+        "Let a controller that is no voter add itself to the voters of the quorum.",
+        importance="low",
+    )
     controller_quorum_fetch_timeout_ms = option(
         INT,
         2_000,

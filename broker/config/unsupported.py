@@ -74,9 +74,8 @@ IGNORED: Final = {
         remote.log.storage.manager.class.name remote.log.storage.manager.class.path
         remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
         """,
-    "Odradek's controller is the only voter of its quorum, so there are no elections": """
-        controller.quorum.append.linger.ms controller.quorum.auto.join.enable
-        controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
+    "the metadata log is flushed at once, and records that arrive meanwhile share the next flush": """
+        controller.quorum.append.linger.ms
         """,
     "the broker has its own limits for controlled shutdowns and for connections to other nodes": """
         controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms

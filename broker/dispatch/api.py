@@ -55,6 +55,20 @@ SHARE_PARTITIONS: Final = Entries(
 """The entries of the requests for the state of share partitions."""
 
 
+class GroupProtocol(NamedTuple):
+    """A protocol of groups that is served once it is enabled."""
+
+    feature: str
+    """The feature that the cluster must have finalized."""
+    name: str | None = None
+    """The name that the operator may remove from group.coordinator.rebalance.protocols, if any."""
+
+
+CONSUMER_GROUPS: Final = GroupProtocol("group.version", "consumer")
+SHARE_GROUPS: Final = GroupProtocol("share.version")
+STREAMS_GROUPS: Final = GroupProtocol("streams.version", "streams")
+
+
 class AnsweredBy(Enum):
     """The process that answers the requests of an API."""
 
@@ -84,6 +98,9 @@ class Api:
     here: Here | None = None
     """(call, handle) → the response, for an API of the controller's that the receiving broker handles in part;
     `handle` has the controller answer the rest."""
+    protocol: GroupProtocol | None = None
+    """The protocol to which the API belongs. Until it is enabled, requests are rejected with UNSUPPORTED_VERSION before
+    their authorization."""
     strict_since: int | None = None
     """The first version in which changes beyond the client's quota are rejected (KIP-599). In earlier versions they are
     made, and the client is throttled. None for requests without such a quota."""

@@ -38,7 +38,7 @@ from protocol.lazy import lazy
 from storage.logs import Logs
 
 if TYPE_CHECKING:
-    from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.metadata.leading_quorum import QuorumNode
     from broker.security import outbound
     from broker.shards import anywhere, connections
     from broker.shards.anywhere import Anywhere
@@ -79,7 +79,7 @@ class Broker(Host):
         metadata: Metadata,
         logs: Logs,
         apis: Apis,
-        lead_quorum: Callable[[], LeadingQuorum] | None = None,
+        lead_quorum: Callable[[], QuorumNode] | None = None,
         forwarding: Forwarding | None = None,
     ) -> None:
         self.forwarding = forwarding

@@ -31,7 +31,7 @@ from protocol.errors import ProtocolError
 from protocol.lazy import lazy
 
 if TYPE_CHECKING:
-    from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.metadata.leading_quorum import QuorumNode
     from broker.request import mutation_quotas
     from broker.request.client_quotas import ClientQuotas
     from broker.request.mutation_quotas import MutationQuotas
@@ -67,9 +67,9 @@ class Host:
         clock: Clock,
         cluster: ClusterPart,
         apis: Apis,
-        lead_quorum: Callable[[], LeadingQuorum] | None,
+        lead_quorum: Callable[[], QuorumNode] | None,
     ) -> None:
-        """`lead_quorum` makes the quorum of a controller in this process, at its first use."""
+        """`lead_quorum` returns the quorum of a controller in this process, at its first use."""
         self.live_config = live_config
         self.clock = clock
         self.image: Image = cluster.image
@@ -77,6 +77,8 @@ class Host:
         self.loader: MetadataLoader = cluster.loader
         self.image_as_of_ms = cluster.current_as_of_ms
         """Returns the monotonic time up to which the image is current; None if it always is."""
+        self.is_loaded = cluster.is_loaded
+        """Returns True once the image has all records that were committed before this process started."""
         self.controller: Controller = cluster.controller
         self.metadata_snapshots = cluster.snapshots
         self.apis = apis
@@ -130,8 +132,8 @@ class Host:
         return mutation_quotas.MutationQuotas(self.image, self.clock, burst_s)
 
     @cached_property
-    def quorum(self) -> LeadingQuorum:
-        """The quorum that the controller in this process leads. A broker with remote controllers never uses it, because
+    def quorum(self) -> QuorumNode:
+        """The quorum of the controller in this process. A broker with remote controllers never uses it, because
         it forwards these requests."""
         assert self._lead_quorum is not None
         return self._lead_quorum()

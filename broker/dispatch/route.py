@@ -116,7 +116,9 @@ class Route:
             return before(api.here, Call.by_controller)
         handle = Call.by_controller if api.handle is None else api.handle
         handle = before(api.here, handle if api.strict_since is None else before(charge, handle))
-        return handle if host.authorizer is None else before(api.authorize.answer, handle)
+        if host.authorizer is not None or api.authorize.always:
+            handle = before(api.authorize.answer, handle)
+        return before(None if api.protocol is None else check_enabled, handle)
 
     def decoder(self, version: int, size_bytes: int) -> Decoder:
         """Returns the decoder for a frame of that size."""
@@ -260,6 +262,16 @@ class Route:
             return error if self.api.translate is None else self.api.translate(error, context.version)
         self._log_fault(context, error)
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+async def check_enabled(call: Call[object], handle: Handle) -> object:
+    """Performs a request if the protocol of its API is enabled. Raises UNSUPPORTED_VERSION."""
+    broker, protocol = call.broker, call.api.protocol
+    assert protocol is not None
+    is_removed = protocol.name and protocol.name not in broker.config.group_coordinator_rebalance_protocols
+    if is_removed or not broker.image.features.get(protocol.feature):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    return await handle(call)
 
 
 async def charge(call: Call[object], handle: Handle) -> object:

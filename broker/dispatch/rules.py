@@ -156,11 +156,14 @@ def unless(requirement: Requirement, rule: AuthorizationRule) -> AuthorizationRu
     return AuthorizationRule((requirement, *rule.requirements), f"unless {requirement} is allowed: {rule.how}", answer)
 
 
-def own(function: Callable[[Any, Handle], Coroutine[Any, Any, Any]], *requirements: Requirement) -> AuthorizationRule:
+def own(
+    function: Callable[[Any, Handle], Coroutine[Any, Any, Any]], *requirements: Requirement, always: bool = False
+) -> AuthorizationRule:
     """Returns the rule of an API that has its own function: (call, handler) → the response. The function's docstring
-    begins with AUTHORIZES, and its rest describes the rule in the documentation."""
+    begins with AUTHORIZES, and its rest describes the rule in the documentation. With `always` it also validates the
+    request."""
     how = " ".join((function.__doc__ or "").split()).removeprefix(AUTHORIZES).rstrip(".")
-    return AuthorizationRule(requirements, how, function)
+    return AuthorizationRule(requirements, how, function, always)
 
 
 def in_order(first: AuthorizationRule, *others: AuthorizationRule) -> AuthorizationRule:
@@ -172,7 +175,8 @@ def in_order(first: AuthorizationRule, *others: AuthorizationRule) -> Authorizat
     async def answer(call: Call[Q], handle: Handle) -> object:
         return await before(first.answer, before(rest.answer, handle))(call)
 
-    return AuthorizationRule((*first.requirements, *rest.requirements), f"{first.how}; then {rest.how}", answer)
+    requirements, how = (*first.requirements, *rest.requirements), f"{first.how}; then {rest.how}"
+    return AuthorizationRule(requirements, how, answer, first.always or rest.always)
 
 
 class OfGroup(Protocol):

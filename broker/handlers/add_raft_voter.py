@@ -9,13 +9,11 @@ from broker.dispatch.api import CONTROLLER, Api
 from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import ALTER_CLUSTER
-from coordinator.quorum.voters import error_of_added
 from protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 
 
-async def add_raft_voter(call: Call[AddRaftVoterRequest]) -> AddRaftVoterResponse:
-    error = error_of_added(call.host.quorum.leader.voter, call.request)
-    return AddRaftVoterResponse(error_code=error.code, error_message=error.message)
+async def add_raft_voter(call: Call[AddRaftVoterRequest]) -> object:
+    return await call.host.quorum.answer(call.request, call.version, call.context.listener)
 
 
 API = Api(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.dispatch.api import Api, Entries
+from broker.dispatch.api import SHARE_GROUPS, Api, Entries
 from broker.dispatch.call import Call
 from broker.dispatch.group_client import check_group_id
 from broker.dispatch.rules import each, in_order, of_group, whole
@@ -30,7 +30,6 @@ async def alter_share_group_offsets(call: Call[AlterShareGroupOffsetsRequest]) -
     for topic in request.topics:
         starts = {partition.partition_index: partition.start_offset for partition in topic.partitions}
         start_offsets.setdefault(topic.topic_name, {}).update(starts)
-    call.broker.share_groups.check_enabled()
     check_group_id(request.group_id)
     altered = await call.broker.groups.submit(request.group_id, alter_group, request.group_id, start_offsets)
     failed = await alter(call.broker.share_groups, altered.initialize)
@@ -77,6 +76,7 @@ API = Api(
         whole(READ_GROUP, of_group),
         each(READ_TOPIC, "topics", "responses", lambda _, topic: topic.topic_name, beside_error=False),
     ),
+    protocol=SHARE_GROUPS,
     entries=(Entries("topics", "responses", Entries("partitions", "partitions")),),
     translate=lambda error, _: seen_by_client(error),
     explains=True,

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from broker.dispatch.api import Api, Entries
+from broker.dispatch.api import CONSUMER_GROUPS, Api, Entries
 from broker.dispatch.call import Call
 from broker.dispatch.group_client import client_of
 from broker.dispatch.operations import group_operations
 from broker.dispatch.rules import each, in_order, itself
-from broker.handlers.consumer_group_heartbeat import check_enabled
 from broker.request.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, inside
 from broker.shards.groups import Decide
 from coordinator.group.consumer.describe import describe
@@ -44,8 +43,7 @@ D = TypeVar("D", DescribedGroup, share_group_describe.DescribedGroup, streams_gr
 
 
 async def consumer_group_describe(call: Call[ConsumerGroupDescribeRequest]) -> ConsumerGroupDescribeResponse:
-    check = partial(check_enabled, call.broker)
-    groups = await described_groups(call, partial(undescribed, DescribedGroup), describe, check, topics_of)
+    groups = await described_groups(call, partial(undescribed, DescribedGroup), describe, topics_of)
     return ConsumerGroupDescribeResponse(groups=groups)
 
 
@@ -53,18 +51,15 @@ async def described_groups(
     call: Call[R],
     undescribed: Callable[[str, KafkaError], D],
     decide: Decide[str, Client, D],
-    check: Callable[[], None],
     topics_of: Callable[[D], Iterable[str]],
     items_of: Callable[[D], int] = lambda group: len(group.members),
     hidden: str = HIDDEN,
 ) -> list[D]:
     """Returns the descriptions of the groups in the request. `undescribed` returns the answer for a group that can't be
-    described, with the error. `check` raises the KafkaError of a group if its type is not enabled; `topics_of` returns
-    its topics, and `items_of` counts its items."""
+    described, with the error; `topics_of` returns a group's topics, and `items_of` counts its items."""
 
     async def described(group_id: str) -> D:
         try:
-            check()
             if not group_id:
                 raise KafkaError(ErrorCode.INVALID_GROUP_ID)
             result = await call.broker.groups.submit(group_id, decide, group_id, client_of(call))
@@ -101,6 +96,7 @@ API = Api(
     ConsumerGroupDescribeResponse,
     consumer_group_describe,
     authorize=DESCRIPTION,
+    protocol=CONSUMER_GROUPS,
     entries=(Entries("group_ids", "groups"),),
     explains=True,
 )

@@ -5,34 +5,19 @@ v1 adds subscriptions by pattern, and members generate their own ids (KIP-1082).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from broker.dispatch.api import Api
+from broker.dispatch.api import CONSUMER_GROUPS, Api
 from broker.dispatch.call import Call
 from broker.dispatch.group_client import limited_client_of
 from broker.dispatch.rules import every, in_order, of_group, whole
 from broker.request.authorisation import DESCRIBE_TOPIC, READ_GROUP
 from coordinator.group.consumer.heartbeat import heartbeat
-from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-
-if TYPE_CHECKING:
-    from broker.dispatch.broker import Broker
-
-PROTOCOL: Final = "consumer"
-FEATURE: Final = "group.version"
 
 
 async def consumer_group_heartbeat(call: Call[ConsumerGroupHeartbeatRequest]) -> ConsumerGroupHeartbeatResponse:
-    check_enabled(call.broker)
     return await call.broker.groups.submit(call.request.group_id, heartbeat, call.request, limited_client_of(call))
-
-
-def check_enabled(broker: Broker) -> None:
-    """Raises UNSUPPORTED_VERSION if the operator has not enabled the protocol, or the cluster has not finalized the
-    feature."""
-    if PROTOCOL not in broker.config.group_coordinator_rebalance_protocols or not broker.image.features.get(FEATURE):
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
 
 MEMBER: Final = in_order(
@@ -47,5 +32,6 @@ API = Api(
     ConsumerGroupHeartbeatResponse,
     consumer_group_heartbeat,
     authorize=MEMBER,
+    protocol=CONSUMER_GROUPS,
     explains=True,
 )

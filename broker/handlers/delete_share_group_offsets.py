@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api, Entries
+from broker.dispatch.api import SHARE_GROUPS, Api, Entries
 from broker.dispatch.call import Call
 from broker.dispatch.group_client import check_group_id
 from broker.dispatch.rules import each, in_order, of_group, whole
@@ -23,7 +23,6 @@ from protocol.types import NO_UUID, Uuid
 async def delete_share_group_offsets(call: Call[DeleteShareGroupOffsetsRequest]) -> DeleteShareGroupOffsetsResponse:
     group_id = call.request.group_id
     names = [topic.topic_name for topic in call.request.topics]
-    call.broker.share_groups.check_enabled()
     check_group_id(group_id)
     deletion = await call.broker.groups.submit(group_id, begin_delete, group_id, names)
     failed = await finish_delete(call.broker.share_groups, group_id, deletion)
@@ -46,6 +45,7 @@ API = Api(
         whole(DELETE_GROUP, of_group),
         each(READ_TOPIC, "topics", "responses", lambda _, topic: topic.topic_name, beside_error=False),
     ),
+    protocol=SHARE_GROUPS,
     entries=(Entries("topics", "responses"),),
     translate=lambda error, _: seen_by_client(error),
     explains=True,

@@ -11,7 +11,7 @@ from broker.dispatch.rules import whole
 from broker.request.authorisation import DESCRIBE_CLUSTER
 from coordinator.cluster.topics.names import METADATA_TOPIC
 from coordinator.quorum.replicas import ReplicaProgress
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -52,38 +52,40 @@ async def describe_quorum(call: Call[DescribeQuorumRequest]) -> DescribeQuorumRe
 
 
 def unknown_topic(topic: TopicData) -> ResponseTopicData:
-    partitions = [
-        ResponsePartitionData(
-            partition_index=partition.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            error_message=NOT_HERE, leader_id=0, leader_epoch=0, high_watermark=0, current_voters=[], observers=[],
-        )
-        for partition in topic.partitions
-    ]  # fmt: skip
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    partitions = [rejected_partition(partition.partition_index, code, NOT_HERE) for partition in topic.partitions]
     return ResponseTopicData(topic_name=topic.topic_name, partitions=partitions)
 
 
+def rejected_partition(index: int, code: ErrorCode, message: str) -> ResponsePartitionData:
+    return ResponsePartitionData(
+        partition_index=index, error_code=code, error_message=message, leader_id=0, leader_epoch=0, high_watermark=0,
+        current_voters=[], observers=[],
+    )  # fmt: skip
+
+
 def describe(call: Call[DescribeQuorumRequest]) -> ResponsePartitionData:
-    leader, now_ms = call.host.quorum.leader, call.now_ms
-    key = leader.voter.key
-    if not call.host.image.kraft_version:  # voters of the configuration have no directory (KIP-853)
-        key = key._replace(directory_id=NO_UUID)
-    own = ReplicaProgress(key, leader.metadata_log.end_offset, fetched_ms=now_ms, caught_up_ms=now_ms)
+    try:
+        quorum = call.host.quorum.describe()
+    except KafkaError as error:
+        return rejected_partition(0, error.code, error.message)
+    has_directories = bool(call.host.image.kraft_version)  # voters of the configuration have no directory (KIP-853)
     return ResponsePartitionData(
         partition_index=0,
         error_code=0,
         error_message=NO_MESSAGE,
-        leader_id=leader.voter.node_id,
-        leader_epoch=leader.metadata_log.epoch,
-        high_watermark=leader.metadata_log.high_watermark,
-        current_voters=[replica_state(own)],
-        observers=[replica_state(observer) for observer in leader.observers.active(now_ms)],
+        leader_id=quorum.leader_id,
+        leader_epoch=quorum.leader_epoch,
+        high_watermark=quorum.high_watermark,
+        current_voters=[replica_state(voter, has_directory=has_directories) for voter in quorum.voters],
+        observers=[replica_state(observer) for observer in quorum.observers],
     )
 
 
-def replica_state(progress: ReplicaProgress) -> ReplicaState:
+def replica_state(progress: ReplicaProgress, *, has_directory: bool = True) -> ReplicaState:
     return ReplicaState(
         replica_id=progress.key.node_id,
-        replica_directory_id=progress.key.directory_id,
+        replica_directory_id=progress.key.directory_id if has_directory else NO_UUID,
         log_end_offset=progress.end_offset,
         last_fetch_timestamp=progress.fetched_ms,
         last_caught_up_timestamp=progress.caught_up_ms,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import islice
 
-from broker.dispatch.api import Api, Entries, Handle
+from broker.dispatch.api import SHARE_GROUPS, Api, Entries, Handle
 from broker.dispatch.call import Call
 from broker.dispatch.rules import add_rejections, as_requested, denial, of_group, own, split
 from broker.request.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC
@@ -46,7 +46,6 @@ async def one_group(
     group_id, error = described_group.group_id, None
     topics: list[DescribeShareGroupOffsetsResponseTopic] = []
     try:
-        call.broker.share_groups.check_enabled()
         requested = await topics_of(call, described_group)
         keys = [ShareKey(group_id, topic_id, index) for _, topic_id, indexes in requested for index in indexes]
         call.count(len(keys))
@@ -137,6 +136,7 @@ API = Api(
     DescribeShareGroupOffsetsResponse,
     describe_share_group_offsets,
     authorize=own(permitted_offsets, DESCRIBE_GROUP, DESCRIBE_TOPIC),
+    protocol=SHARE_GROUPS,
     entries=(
         Entries("groups", "groups", Entries("topics", "topics", Entries("partitions", "partitions"), key="topic_name")),
     ),

@@ -6,13 +6,11 @@ from broker.dispatch.api import CONTROLLER, Api
 from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import ALTER_CLUSTER
-from coordinator.quorum.voters import error_of_removed
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
 
-async def remove_raft_voter(call: Call[RemoveRaftVoterRequest]) -> RemoveRaftVoterResponse:
-    error = error_of_removed(call.host.quorum.leader.voter, call.request)
-    return RemoveRaftVoterResponse(error_code=error.code, error_message=error.message)
+async def remove_raft_voter(call: Call[RemoveRaftVoterRequest]) -> object:
+    return await call.host.quorum.answer(call.request, call.version, call.context.listener)
 
 
 API = Api(

@@ -6,7 +6,7 @@ ends the share session.
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
+from broker.dispatch.api import SHARE_GROUPS, Api
 from broker.dispatch.call import Call
 from broker.dispatch.rules import in_order, of_group, whole
 from broker.handlers.share_fetch import OF_SESSION, acknowledged, session_key
@@ -78,5 +78,6 @@ API = Api(
     ShareAcknowledgeResponse,
     share_acknowledge,
     authorize=in_order(whole(READ_GROUP, of_group), OF_SESSION),
+    protocol=SHARE_GROUPS,
     explains=True,
 )

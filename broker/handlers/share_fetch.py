@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple, TypeVar
 
 from broker.clock import pause
-from broker.dispatch.api import Api
+from broker.dispatch.api import SHARE_GROUPS, Api
 from broker.dispatch.call import Call
 from broker.dispatch.parts import PART_ENTRIES
 from broker.dispatch.rules import in_order, of_group, whole
@@ -82,9 +82,8 @@ async def gather(fetching: ShareFetching, acknowledging: Acknowledging, turns: T
 
 
 def session_key(call: Call[ShareFetchRequest] | Call[ShareAcknowledgeRequest]) -> SessionKey:
-    """Returns the key of the request's session. Raises UNSUPPORTED_VERSION, INVALID_REQUEST."""
+    """Returns the key of the request's session. Raises INVALID_REQUEST."""
     request = call.request
-    call.broker.share_groups.check_enabled()
     if request.group_id is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
     return SessionKey(request.group_id, member_id_of(request.member_id))
@@ -330,5 +329,6 @@ API = Api(
     ShareFetchResponse,
     share_fetch,
     authorize=in_order(whole(READ_GROUP, of_group), OF_SESSION),
+    protocol=SHARE_GROUPS,
     explains=True,
 )

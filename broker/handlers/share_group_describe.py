@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from broker.dispatch.api import Api, Entries
+from broker.dispatch.api import SHARE_GROUPS, Api, Entries
 from broker.dispatch.call import Call
 from broker.handlers.consumer_group_describe import DESCRIPTION, described_groups
 from coordinator.group.modern.describe import undescribed
@@ -18,8 +18,7 @@ from protocol.messages.share_group_describe import (
 
 
 async def share_group_describe(call: Call[ShareGroupDescribeRequest]) -> ShareGroupDescribeResponse:
-    check = call.broker.share_groups.check_enabled
-    groups = await described_groups(call, partial(undescribed, DescribedGroup), describe, check, topics_of)
+    groups = await described_groups(call, partial(undescribed, DescribedGroup), describe, topics_of)
     return ShareGroupDescribeResponse(groups=groups)
 
 
@@ -35,6 +34,7 @@ API = Api(
     ShareGroupDescribeResponse,
     share_group_describe,
     authorize=DESCRIPTION,
+    protocol=SHARE_GROUPS,
     entries=(Entries("group_ids", "groups"),),
     explains=True,
 )

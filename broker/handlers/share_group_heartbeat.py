@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from broker.clock import pause
-from broker.dispatch.api import Api
+from broker.dispatch.api import SHARE_GROUPS, Api
 from broker.dispatch.call import Call
 from broker.dispatch.group_client import client_of
 from broker.handlers.consumer_group_heartbeat import MEMBER
@@ -85,8 +85,7 @@ async def is_worth_waiting(call: Call[ShareGroupHeartbeatRequest], heartbeat_res
 
 
 def check(call: Call[ShareGroupHeartbeatRequest]) -> None:
-    """Raises UNSUPPORTED_VERSION, INVALID_REQUEST."""
-    call.broker.share_groups.check_enabled()
+    """Raises INVALID_REQUEST."""
     member_id_of(call.request.member_id)
 
 
@@ -97,5 +96,10 @@ def initialize_later(call: Call[ShareGroupHeartbeatRequest], heartbeat_result: H
 
 
 API = Api(
-    ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse, share_group_heartbeat, authorize=MEMBER, explains=True
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+    share_group_heartbeat,
+    authorize=MEMBER,
+    protocol=SHARE_GROUPS,
+    explains=True,
 )

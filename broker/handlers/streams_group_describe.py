@@ -7,14 +7,12 @@ v1 adds the assignor's name (KIP-1357), and the description of the topology that
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Final
 
-from broker.dispatch.api import Api, Entries
+from broker.dispatch.api import STREAMS_GROUPS, Api, Entries
 from broker.dispatch.call import Call
 from broker.dispatch.rules import each, in_order, itself
 from broker.handlers.consumer_group_describe import described_groups
-from broker.handlers.streams_group_heartbeat import check_enabled
 from broker.request.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, inside
 from coordinator.group.streams.describe import describe, undescribed
 from protocol.messages.streams_group_describe import (
@@ -32,8 +30,7 @@ NOT_STORED: Final = 1
 
 
 async def streams_group_describe(call: Call[StreamsGroupDescribeRequest]) -> StreamsGroupDescribeResponse:
-    check = partial(check_enabled, call.broker)
-    groups = await described_groups(call, undescribed, describe, check, topics_of, items_of, HIDDEN)
+    groups = await described_groups(call, undescribed, describe, topics_of, items_of, HIDDEN)
     if call.request.include_topology_description:
         for group in groups:
             if not group.error_code:
@@ -73,6 +70,7 @@ API = Api(
         each(DESCRIBE_GROUP, "group_ids", "groups", itself),
         inside("for every topic of the topology; otherwise the group has an error", DESCRIBE_TOPIC),
     ),
+    protocol=STREAMS_GROUPS,
     entries=(Entries("group_ids", "groups"),),
     explains=True,
 )

@@ -7,9 +7,9 @@ coordinator creates the group's internal topics with the member's rights, after 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from broker.dispatch.api import Api, Handle
+from broker.dispatch.api import STREAMS_GROUPS, Api, Handle
 from broker.dispatch.call import Call
 from broker.dispatch.group_client import client_of
 from broker.dispatch.rules import denial, in_order, of_group, own, reject, whole
@@ -19,18 +19,12 @@ from coordinator.cluster.topics.names import is_internal, is_valid
 from coordinator.group.streams.heartbeat import StreamsHeartbeatResult, heartbeat
 from coordinator.group.streams.status import StatusCode
 from coordinator.group.streams.topology import invalid
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import KafkaError
 from protocol.messages.streams_group_heartbeat import (
     Status,
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
-
-if TYPE_CHECKING:
-    from broker.dispatch.broker import Broker
-
-PROTOCOL: Final = "streams"
-FEATURE: Final = "streams.version"
 
 LISTED_ERRORS: Final = 3
 """Number of topics whose errors a status names; it counts the others."""
@@ -41,19 +35,10 @@ LISTED_NAMES: Final = 100
 
 
 async def streams_group_heartbeat(call: Call[StreamsGroupHeartbeatRequest]) -> StreamsGroupHeartbeatResponse:
-    check_enabled(call.broker)
-    check_names(required_topics(call.request))
     result = await call.broker.groups.submit(call.request.group_id, heartbeat, call.request, client_of(call))
     if result.missing:
         await create_topics(call, result)
     return result.response
-
-
-def check_enabled(broker: Broker) -> None:
-    """Raises UNSUPPORTED_VERSION if the operator has not enabled the protocol, or the cluster has not finalized the
-    feature."""
-    if PROTOCOL not in broker.config.group_coordinator_rebalance_protocols or not broker.image.features.get(FEATURE):
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
 
 async def create_topics(call: Call[StreamsGroupHeartbeatRequest], result: StreamsHeartbeatResult) -> None:
@@ -132,12 +117,13 @@ API = Api(
     streams_group_heartbeat,
     authorize=in_order(
         whole(READ_GROUP, of_group),
-        own(permitted_topology, DESCRIBE_TOPIC),
+        own(permitted_topology, DESCRIBE_TOPIC, always=True),
         inside(
             "for each internal topic that is missing, unless CREATE on CLUSTER is allowed; otherwise a status says so",
             CREATE_CLUSTER,
             CREATE_TOPIC,
         ),
     ),
+    protocol=STREAMS_GROUPS,
     explains=True,
 )

@@ -5,10 +5,9 @@ Apache Kafka without such a plugin rejects it with the same error. No heartbeat 
 
 from __future__ import annotations
 
-from broker.dispatch.api import Api
+from broker.dispatch.api import STREAMS_GROUPS, Api
 from broker.dispatch.call import Call
 from broker.dispatch.rules import of_group, whole
-from broker.handlers.streams_group_heartbeat import check_enabled
 from broker.request.authorisation import READ_GROUP
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.streams_group_topology_description_update import (
@@ -20,7 +19,6 @@ from protocol.messages.streams_group_topology_description_update import (
 async def streams_group_topology_description_update(
     call: Call[StreamsGroupTopologyDescriptionUpdateRequest],
 ) -> StreamsGroupTopologyDescriptionUpdateResponse:
-    check_enabled(call.broker)
     raise KafkaError(
         ErrorCode.UNSUPPORTED_VERSION, "The broker has no streams group topology description plugin configured."
     )
@@ -31,5 +29,6 @@ API = Api(
     StreamsGroupTopologyDescriptionUpdateResponse,
     streams_group_topology_description_update,
     authorize=whole(READ_GROUP, of_group),
+    protocol=STREAMS_GROUPS,
     explains=True,
 )

@@ -78,11 +78,16 @@ def _stored_partitions(directory: str, disk: Disk) -> Iterator[str]:
 class Guard:
     """Rejects a log that has lost records, unless the operator has accepted the loss."""
 
-    def __init__(self, folder: str, evidence: Evidence, disk: Disk, *, accept: bool = False) -> None:
+    def __init__(
+        self, folder: str, evidence: Evidence, disk: Disk, *, accept: bool = False, unwritten_epochs: int = 0
+    ) -> None:
+        """`unwritten_epochs` is the number of epochs by which `quorum-state` may be ahead of the log: a voter stores
+        its election before it writes the first record of its epoch."""
         self._folder = folder
         self._evidence = evidence
         self._disk = disk
         self._accept = accept
+        self._unwritten_epochs = unwritten_epochs
 
     def before_cut(self, cut: Cut) -> None:
         """Saves the bytes that are about to be cut. Raises LostMetadata unless they are a torn end."""
@@ -124,6 +129,8 @@ class Guard:
     def check(self, end_offset: int, last_epoch: int, snapshots: Sequence[SnapshotId], quorum: QuorumState) -> None:
         """Raises LostMetadata if the log lacks records that other files show."""
         if not self._accept:
+            if 0 < quorum.leader_epoch - last_epoch <= self._unwritten_epochs:
+                quorum = quorum._replace(leader_epoch=last_epoch)
             problem = missing(end_offset, last_epoch, snapshots, quorum, self._evidence)
             if problem is not None:
                 raise LostMetadata(self._folder, f"its records end before offset {end_offset}, {problem}")

@@ -43,9 +43,13 @@ class FollowedLog(MetadataLog):
         """Stores the quorum's leader and epoch for the next start. For a worker thread. Raises LogDirFailure,
         LogDirFull.
         """
+        self.store(state)
+        self.epoch, self.leader_id = state.leader_epoch, state.leader_id
+
+    def store(self, state: QuorumState) -> None:
+        """Writes `quorum-state`. For a worker thread. Raises LogDirFailure, LogDirFull."""
         with self.failing("writing the quorum's state of"):
             write_quorum_state(self._disk, self.directory, state)
-        self.epoch, self.leader_id = state.leader_epoch, state.leader_id
 
     def extend(self, records: memoryview, epoch: int) -> int:
         """Appends whole batches from the leader and returns their size in bytes; leaves out a last batch that is

@@ -32,6 +32,7 @@ from coordinator.cluster.loader import MetadataLoader, raised
 from coordinator.cluster.quorum_state import read_quorum_state
 from coordinator.quorum.leadership import Leadership, Location
 from coordinator.quorum.observer import FetchLimits, Observer
+from coordinator.quorum.ready import RaftConfig
 from protocol.errors import KafkaError
 from protocol.types import Uuid
 from storage.disk import Disk
@@ -47,6 +48,8 @@ class Quorum(NamedTuple):
     times: QuorumTimes
     lifecycle: LifecycleTimes
     limits: FetchLimits
+    raft: RaftConfig = RaftConfig()
+    """The options of a voter."""
     peers: Settings = Settings()
     """The settings of connections to controllers."""
 

@@ -5,7 +5,8 @@ Source: the fetch purgatory of Kafka's KafkaRaftClient.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from broker.clock import Clock, done_by
 from broker.metadata.led_log import LedLog
@@ -14,17 +15,64 @@ from broker.metadata.snapshots import Snapshots
 from coordinator.cluster.formatting import Identity
 from coordinator.quorum.leader import QuorumLeader, Voter
 from coordinator.quorum.pieces import PieceWish
-from coordinator.quorum.replicas import ReplicaKey
+from coordinator.quorum.replicas import ReplicaKey, ReplicaProgress
 from coordinator.quorum.snapshot_pieces import piece_response, piece_wish
+from coordinator.quorum.voters import answer_update, error_of_added, error_of_removed
+from coordinator.quorum.voting import answer_begin_quorum_epoch, answer_end_quorum_epoch, answer_vote
+from protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from protocol.messages.update_raft_voter import UpdateRaftVoterRequest
+from protocol.messages.vote import VoteRequest
 
 if TYPE_CHECKING:
     from broker.metadata.observing import Threads
 
+QuorumRequest: TypeAlias = (
+    VoteRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
+    | FetchRequest
+    | FetchSnapshotRequest
+    | AddRaftVoterRequest
+    | RemoveRaftVoterRequest
+    | UpdateRaftVoterRequest
+)
+"""The requests that a node of the quorum answers."""
+
+
+class DescribedQuorum(NamedTuple):
+    """The quorum as its leader sees it."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: Sequence[ReplicaProgress]
+    observers: Sequence[ReplicaProgress]
+
+
+class QuorumNode(Protocol):
+    """The metadata quorum, of which this node is a voter."""
+
+    @property
+    def leader_id(self) -> int:
+        """The node that leads; -1 if it is unknown."""
+        ...
+
+    async def answer(self, request: QuorumRequest, version: int, listener: str) -> object:
+        """Returns the response to another node's request, which came on this listener."""
+        ...
+
+    def describe(self) -> DescribedQuorum:
+        """Returns the progress of all replicas. Raises NOT_LEADER_OR_FOLLOWER if another node leads."""
+        ...
+
 
 class LeadingQuorum:
-    """The quorum that this node leads."""
+    """The quorum of a controller that is its only voter."""
 
     def __init__(self, voter: Voter, log: LedLog, snapshots: Snapshots, clock: Clock, threads: Threads) -> None:
         self.leader = QuorumLeader(voter, log)
@@ -32,6 +80,40 @@ class LeadingQuorum:
         self._snapshots = snapshots
         self._clock = clock
         self._threads = threads
+
+    @property
+    def leader_id(self) -> int:
+        return self.leader.voter.node_id
+
+    async def answer(self, request: QuorumRequest, version: int, listener: str) -> object:
+        """Answers a request of another node, which came on this listener. Raises LogDirFailure."""
+        leader = self.leader
+        match request:
+            case FetchRequest():
+                return await self.fetch(request, version, listener)
+            case FetchSnapshotRequest():
+                return await self.fetch_snapshot(request, version, listener)
+            case VoteRequest():
+                return answer_vote(leader, request, version, listener)
+            case BeginQuorumEpochRequest():
+                return answer_begin_quorum_epoch(leader, request, version, listener)
+            case EndQuorumEpochRequest():
+                return answer_end_quorum_epoch(leader, request, version, listener)
+            case UpdateRaftVoterRequest():
+                return answer_update(leader, request, listener)
+            case AddRaftVoterRequest():
+                error = error_of_added(leader.voter, request)
+                return AddRaftVoterResponse(error_code=error.code, error_message=error.message)
+            case RemoveRaftVoterRequest():
+                error = error_of_removed(leader.voter, request)
+                return RemoveRaftVoterResponse(error_code=error.code, error_message=error.message)
+
+    def describe(self) -> DescribedQuorum:
+        """Returns the progress of this voter and of the observers."""
+        now_ms = self._clock.now_ms()
+        own = ReplicaProgress(self.leader.voter.key, self._log.end_offset, fetched_ms=now_ms, caught_up_ms=now_ms)
+        observers = self.leader.observers.active(now_ms)
+        return DescribedQuorum(self.leader_id, self._log.epoch, self._log.high_watermark, [own], observers)
 
     async def fetch(self, request: FetchRequest, version: int, listener: str) -> FetchResponse:
         """Answers a replica's Fetch: at once if there are new records, otherwise when records are committed or its

@@ -19,9 +19,7 @@ from broker.steps import Steps
 from coordinator.cluster.quorum import encode_quorum
 from coordinator.cluster.quorum_state import QuorumState, write_quorum_state
 from coordinator.cluster.record import MetadataBatch, MetadataRecord
-from coordinator.cluster.snapshot import SnapshotId, snapshot_path
 from coordinator.quorum.log_end import LogEnd
-from coordinator.quorum.pieces import SnapshotPiece
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.control import QuorumRecord
 from storage.disk import Disk
@@ -57,15 +55,24 @@ class LedLog(MetadataLog):
         """The batches that were appended and that listeners don't have yet, in order."""
         return tuple(self._uncommitted)
 
+    @property
+    def role(self) -> str:
+        return "leader"
+
+    @property
+    def voted_id(self) -> int:
+        return self.leader_id
+
     def recover(self) -> None:
         """Flushes all records of the previous run, which commits them. Raises LogDirFailure, LogDirFull."""
         self._log.flush(self._clock.now_ms())
         self._log.update_high_watermark(self.end_offset)
         self._committed_to = self.end_offset
 
-    def lead(self, node_id: int, opening: Sequence[QuorumRecord]) -> None:
+    def lead(self, node_id: int, opening: Sequence[QuorumRecord], voters: tuple[int, ...] | None) -> None:
         """Begins a new epoch with this node as its leader, as after an election: the epoch is one more than any before
-        it. It begins with the control batch `opening`. Returns once that is committed.
+        it. It begins with the control batch `opening`. `voters` are those of the configuration; None if the log has
+        them. Returns once the batch is committed.
 
         The log gets the epoch before `quorum-state` does, so a log that ends in an older epoch than `quorum-state` has
         lost records. Raises LogDirFailure, LogDirFull.
@@ -74,7 +81,8 @@ class LedLog(MetadataLog):
         now_ms = self._clock.now_ms()
         self._append(encode_quorum(opening, now_ms), (), opening)
         self._log.flush(now_ms)
-        write_quorum_state(self._disk, self._log.directory, QuorumState(leader_id=node_id, leader_epoch=self.epoch))
+        state = QuorumState(leader_id=node_id, leader_epoch=self.epoch, voters=voters)
+        write_quorum_state(self._disk, self._log.directory, state)
         self.leader_id = node_id
         self._steps.run(self._commit(self.end_offset))
 
@@ -91,25 +99,6 @@ class LedLog(MetadataLog):
         """
         parts = self._log.read(offset, max_bytes, max_offset=self.high_watermark).parts
         return memoryview(parts[0]) if parts else memoryview(b"")
-
-    def read_snapshot_piece(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> SnapshotPiece | None:
-        """Reads a piece of a snapshot. For a worker thread. Returns None if the snapshot is gone. Raises
-        LogDirFailure.
-        """
-        with self.failing("reading a snapshot of"):
-            try:
-                handle = self._disk.open(snapshot_path(self.directory, snapshot_id), writable=False)
-            except FileNotFoundError:
-                return None
-            try:
-                size_bytes = self._disk.size(handle)
-                if not 0 <= position < size_bytes:
-                    return SnapshotPiece(b"", size_bytes)
-                return SnapshotPiece(
-                    self._disk.pread(handle, min(max_bytes, size_bytes - position), position), size_bytes
-                )
-            finally:
-                self._disk.close(handle)
 
     def advanced(self) -> asyncio.Future[None]:
         """Returns a future that is done once more records are committed."""

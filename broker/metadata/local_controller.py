@@ -11,14 +11,14 @@ import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from broker.clock import Clock, Monotonic, done_by
 from broker.logging import get_logger
 from broker.metadata.deciding import LongDecisions, is_long
 from broker.metadata.file_reads import FileReads
-from broker.metadata.led_log import LedLog
 from coordinator.cluster.brokers.activation import abort_record, activation_records, controller_records
+from coordinator.cluster.brokers.info import ControllerRegistration
 from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.controller import THIS_BROKER, Asker
@@ -26,7 +26,7 @@ from coordinator.cluster.decisions import DecisionState, decide
 from coordinator.cluster.duties import Duties, Duty
 from coordinator.cluster.image import METADATA_VERSION, Image
 from coordinator.cluster.loader import MetadataLoader
-from coordinator.cluster.machine import ClusterDecision, ClusterMachine, Lengthy, NewBatch, new_batches
+from coordinator.cluster.machine import ClusterDecision, ClusterMachine, Lengthy, MetadataTail, NewBatch, new_batches
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
 from coordinator.engine.engine import Engine
@@ -50,26 +50,45 @@ def is_power_of_two(number: int) -> bool:
     return number & (number - 1) == 0
 
 
+def _of_controller(error: KafkaError) -> KafkaError:
+    """Returns the error of a request whose decision is dropped: the client finds the new controller."""
+    return KafkaError(ErrorCode.NOT_CONTROLLER, error.message) if error.code is ErrorCode.NOT_COORDINATOR else error
+
+
+class DecidedLog(MetadataTail, Protocol):
+    """The metadata log as the controller that leads writes it."""
+
+    def append(self, encoded: bytearray, records: Sequence[MetadataRecord]) -> int:
+        """Appends the records, which are encoded as a batch, and returns the offset after it. Raises KafkaError, with
+        nothing written."""
+        ...
+
+    def when_committed(self, offset: int, then: Callable[[KafkaError | None], None]) -> None:
+        """Calls `then` once every record before `offset` is committed, or with the error if it can't be."""
+        ...
+
+    def commit_soon(self) -> None:
+        """Starts to commit the appended records."""
+        ...
+
+
 class LocalController:
     """A `coordinator.cluster.controller.Controller` over a log that this node leads; see its docstrings there."""
 
     def __init__(
         self,
-        log: LedLog,
+        log: DecidedLog,
         loader: MetadataLoader,
         options: ClusterOptions,
         configs: ConfigRules,
         new_uuid: Callable[[], Uuid],
-        on_failure: Callable[[KafkaError], None],
         clock: Clock,
     ) -> None:
-        """`on_failure` is called once, if the controller can no longer write."""
         self._log = log
         self._loader = loader
         self._options = options
         self._configs = configs
         self._new_uuid = new_uuid
-        self._on_failure = on_failure
         self._clock = clock
         self._sessions = BrokerSessions(
             options.broker_session_timeout_ms, options.own_broker_id, lambda: self._machine.image.offset
@@ -79,22 +98,25 @@ class LocalController:
         self._engine: Engine[NewBatch] = Engine(
             Monotonic(clock),
             on_failure=lambda _, error: None,  # the log reports it
+            as_answer=_of_controller,
             on_fault=lambda _, error: loader.on_fault(error),
         )
         self._sessions_changed: asyncio.Future[None] | None = None
         """A future that makes a waiting stop of this node check the other brokers again; None if no stop waits."""
         self._file_reads = FileReads(clock)
         self._long_decisions = LongDecisions()
-        log.on_failure = self._renounce
+        self._renounced: KafkaError | None = None
+        """Set once this controller no longer leads."""
 
-    def activate(self, bootstrap: Callable[[], Sequence[MetadataRecord]]) -> None:
-        """Writes the records of a new controller, before any request; `bootstrap` returns those of a new cluster."""
+    def activate(self, bootstrap: Callable[[], Sequence[MetadataRecord]], own: ControllerRegistration) -> None:
+        """Writes the records of a new controller, before any request; `bootstrap` returns those of a new cluster, `own`
+        is this controller."""
         image, options = self._machine.image, self._options
         if self._loader.in_transaction:
             self._write_first([abort_record()])
         if METADATA_VERSION not in image.features:
             self._write_first(activation_records(image, bootstrap(), options.min_insync_replicas))
-        self._write_first(controller_records(image, options.node_id, self._new_uuid(), options.controller_listeners))
+        self._write_first(controller_records(image, own))
         if not options.has_broker:  # otherwise the broker's registration follows, and is committed with them
             self._log.commit_soon()
         now_ms = self._clock.monotonic_ms()
@@ -119,19 +141,21 @@ class LocalController:
 
     @property
     def has_renounced(self) -> bool:
-        return self._log.failed is not None
+        return self._renounced is not None
 
     async def stop(self) -> None:
         """Ends the controller's duties."""
         self._machine.is_stopped = True
         self._long_decisions.stop()
 
-    def _renounce(self, error: KafkaError) -> None:
-        """Makes no more decisions, because later records may never be committed."""
+    def renounce(self, error: KafkaError) -> None:
+        """Makes no more decisions, because later records may never be committed. Requests that wait for a commit get
+        NOT_CONTROLLER."""
+        self._renounced = error
         self._machine.is_stopped = True
         self._engine.unload(KEY)
+        self._long_decisions.stop()
         self.changed()
-        self._on_failure(error)
 
     def _decision_state(self, image: Image, configs: ConfigRules, now_ms: int) -> DecisionState:
         clock = self._clock
@@ -175,8 +199,8 @@ class LocalController:
             log.error("a controller task failed", task=duty.name, failures=failures, exc_info=error)
 
     def _check_active(self) -> None:
-        if self._log.failed is not None:
-            message = f"this controller has renounced: {self._log.failed.message}"
+        if self._renounced is not None:
+            message = f"this controller has renounced: {self._renounced.message}"
             raise KafkaError(ErrorCode.NOT_CONTROLLER, message)
 
     async def write(self, records: Sequence[MetadataRecord]) -> None:

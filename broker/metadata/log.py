@@ -17,10 +17,11 @@ from broker.clock import Clock
 from broker.logging import get_logger
 from broker.metadata.damage import Guard
 from coordinator.cluster.quorum import FOLDER, TOPIC_ID
-from coordinator.cluster.quorum_state import QuorumState, read_quorum_state
+from coordinator.cluster.quorum_state import NOBODY, QuorumState, read_quorum_state
 from coordinator.cluster.record import MetadataBatch, decode_batches
 from coordinator.cluster.snapshot import SnapshotId, find_snapshots, leftovers, snapshot_path
 from coordinator.cluster.topics.names import METADATA_TOPIC
+from coordinator.quorum.pieces import SnapshotPiece
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import iter_batches
 from protocol.types import TopicPartition
@@ -106,6 +107,16 @@ class MetadataLog:
         """The offset before which all records are committed."""
         return self._log.high_watermark
 
+    @property
+    def role(self) -> str:
+        """This node's role in the quorum, as Kafka's metric current-state names it."""
+        return "observer"
+
+    @property
+    def voted_id(self) -> int:
+        """The node that this node has voted for in this epoch; -1 for none."""
+        return NOBODY
+
     def report_failures(self, report: Report) -> None:
         """Reports failures of the log's disk to `report`, from any thread."""
         self._log.report = report
@@ -162,6 +173,25 @@ class MetadataLog:
             for snapshot_id in snapshot_ids:
                 self._disk.unlink(snapshot_path(self.directory, snapshot_id), missing_ok=True)
 
+    def read_snapshot_piece(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> SnapshotPiece | None:
+        """Reads a piece of a snapshot. For a worker thread. Returns None if the snapshot is gone. Raises
+        LogDirFailure.
+        """
+        with self.failing("reading a snapshot of"):
+            try:
+                handle = self._disk.open(snapshot_path(self.directory, snapshot_id), writable=False)
+            except FileNotFoundError:
+                return None
+            try:
+                size_bytes = self._disk.size(handle)
+                if not 0 <= position < size_bytes:
+                    return SnapshotPiece(b"", size_bytes)
+                return SnapshotPiece(
+                    self._disk.pread(handle, min(max_bytes, size_bytes - position), position), size_bytes
+                )
+            finally:
+                self._disk.close(handle)
+
     def close(self) -> None:
         """Flushes and closes the log. Raises LogDirFailure."""
         self._log.flush(self._clock.now_ms())
@@ -181,11 +211,13 @@ def open_metadata_log(
     worker: Worker,
     config: LogConfig = CONFIG,
     guard: Guard | None = None,
+    is_only_copy: Callable[[L], bool] = lambda _: True,
 ) -> L:
     """Opens the log in a log directory, as a log of this `kind`; creates it if it is missing, and removes the leftovers
     of an interrupted snapshot or removal.
 
-    A `guard` rejects a log that has lost records. Without one, damaged records are truncated, and a log that ends
+    A `guard` rejects a damaged log and, if it is the only copy, a log that has lost records. A voter of several may
+    lack its last records, because the others have them. Without a guard, damaged records are truncated. A log that ends
     before its snapshot, by epoch or by offset in the same epoch, starts again after the snapshot: a leader has all
     records. Raises LogDirFailure, CorruptCheckpoint, LostMetadata.
     """
@@ -207,7 +239,7 @@ def open_metadata_log(
     quorum = read_quorum_state(disk, folder)
     metadata_log = kind(log, quorum, disk=disk, clock=clock, worker=worker)
     snapshots = metadata_log.snapshots()
-    if guard is not None:
+    if guard is not None and is_only_copy(metadata_log):
         guard.check(log.log_end_offset, max(log.last_leader_epoch, 0), snapshots, quorum)
     latest = snapshots[-1] if snapshots else SnapshotId(0, 0)
     if (latest.epoch, latest.offset) > (max(log.last_leader_epoch, 0), log.log_end_offset):

@@ -171,7 +171,8 @@ class Observing:
         state = self._leadership.state
         if state == self._remembered:
             return
-        await self._threads.call(lambda: self._log.remember(state))
+        voters = None if self._loader.image.kraft_version else self._leadership.static_voters
+        await self._threads.call(lambda: self._log.remember(state._replace(voters=voters)))
         if state.leader_id >= 0:
             log.info("the quorum has a leader", node=state.leader_id, epoch=state.leader_epoch)
         self._remembered = state

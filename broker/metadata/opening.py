@@ -25,6 +25,7 @@ from broker.metadata.log import CONFIG, MetadataLog, Worker, open_metadata_log
 from broker.metadata.node import Incarnation, Node, previous_epoch
 from broker.metadata.snapshots import SnapshotRules, Snapshots
 from client.traffic import PeerTraffic
+from coordinator.cluster.brokers.activation import own_registration
 from coordinator.cluster.brokers.features import bootstrap_records
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.configs.rules import Checker, ConfigRules
@@ -91,6 +92,11 @@ def begin_incarnation(
     )
 
 
+def always() -> bool:
+    """Returns True: the image is loaded before any request is answered."""
+    return True
+
+
 class ClusterPart(NamedTuple):
     """A node's part in the cluster, whatever its roles are."""
 
@@ -107,6 +113,8 @@ class ClusterPart(NamedTuple):
     """Returns the monotonic time at which the leader had no more records than the image has; None if this node
     leads.
     """
+    is_loaded: Callable[[], bool] = always
+    """Returns True once the image has all records that were committed before this node started."""
 
     def close(self) -> None:
         """Closes the log. No flush may be in progress. Raises LogDirFailure."""
@@ -210,14 +218,6 @@ def open_controller(
     def new_uuid() -> Uuid:
         return random_uuid(random_bytes)
 
-    def bootstrap() -> Sequence[MetadataRecord]:
-        records = read_bootstrap(disk, metadata_dir)
-        if records is None:
-            message = "no bootstrap checkpoint: the cluster begins without users and with all features"
-            logger.warning(message, path=os.path.join(metadata_dir, BOOTSTRAP))
-            return bootstrap_records()
-        return records
-
     if options.is_reachable:
         check_formatted(metadata_dir, disk)
     identity = claim(
@@ -246,10 +246,27 @@ def open_controller(
     snapshots = Snapshots(loader, log, settings.snapshots, replayed_bytes, disk=disk, clock=clock, worker=worker)
     log.listen(snapshots.committed)
     configs = ConfigRules(options.node_id, options.static_configs, settings.checkers, settings.list_options)
-    controller = LocalController(log, loader, options, configs, new_uuid, on_failure, clock)
-    controller.activate(bootstrap)
+    controller = LocalController(log, loader, options, configs, new_uuid, clock)
+
+    def failed(error: KafkaError) -> None:
+        controller.renounce(error)
+        on_failure(error)
+
+    log.on_failure = failed
+    own = own_registration(options.node_id, new_uuid(), options.controller_listeners)
+    controller.activate(lambda: first_records(metadata_dir, disk), own)
     snapshots.write_if_due()
     return ControllerPart(identity, ClusterPart(image, loader, log, controller, snapshots, controller.stop), log)
+
+
+def first_records(metadata_dir: str, disk: Disk) -> Sequence[MetadataRecord]:
+    """Returns the records of a new cluster. Raises KafkaError, ProtocolError, OSError."""
+    records = read_bootstrap(disk, metadata_dir)
+    if records is None:
+        message = "no bootstrap checkpoint: the cluster begins without users and with all features"
+        logger.warning(message, path=os.path.join(metadata_dir, BOOTSTRAP))
+        return bootstrap_records()
+    return records
 
 
 def accept_loss(log_dirs: Sequence[str], metadata_dir: str, *, disk: Disk, clock: Clock) -> int:
@@ -287,4 +304,5 @@ def _lead(log: LedLog, loader: MetadataLoader, options: ClusterOptions, director
         )
     own = sole_voter(node_id, directory_id, options.controller_listeners)
     is_empty = log.end_offset == 0
-    log.lead(node_id, opening_records(node_id, own, in_log, is_empty=is_empty, is_reachable=options.is_reachable))
+    opening = opening_records(node_id, own, in_log, is_empty=is_empty, is_reachable=options.is_reachable)
+    log.lead(node_id, opening, (node_id,) if in_log is None else None)

@@ -74,6 +74,8 @@ class Snapshots:
         self._begun_ms = clock.now_ms()
         self._writing = False
         self._closed = False
+        self.on_change: Callable[[], None] = lambda: None
+        """Called after each change of `ids` and of the log's start."""
         self._files = [stat_snapshot(disk, log.directory, snapshot_id) for snapshot_id in log.snapshots()]
 
     @property
@@ -92,6 +94,7 @@ class Snapshots:
         self._size_bytes, self._begun_ms = 0, self._clock.now_ms()
         older = [older.snapshot_id for older in self._files]
         self._files = [file]
+        self.on_change()
         if older:
             self._run(lambda: self._log.delete_snapshots(older))
 
@@ -162,6 +165,7 @@ class Snapshots:
 
     def _add(self, file: SnapshotFile) -> None:
         self._files.append(file)
+        self.on_change()
         self._clean()
 
     def _clean(self) -> None:
@@ -171,6 +175,7 @@ class Snapshots:
             self._log.cut(self._files[1].snapshot_id.offset)
             expired.append(self._files.pop(0).snapshot_id)
         if expired:
+            self.on_change()
             self._run(lambda: self._log.delete_snapshots(expired))
 
     def _is_expired(self, oldest: SnapshotFile) -> bool:

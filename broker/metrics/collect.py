@@ -10,7 +10,7 @@ from broker.metrics.cluster import UncleanElections, controller_families, export
 from broker.metrics.ends import EndsElsewhere
 from broker.metrics.exposition import Family
 from broker.metrics.fetchers import followed_rows, follower_families
-from broker.metrics.groups import group_families, group_rows, share_families
+from broker.metrics.groups import census_families, group_families, group_rows, share_families
 from broker.metrics.loop_watch import LoopWatch
 from broker.metrics.machine import UNKNOWN, MachineState, MachineWatch
 from broker.metrics.node import disk_families, state_families
@@ -126,6 +126,7 @@ class BrokerCollector:
             exporter_families(sources),
             partition_families(partitions),
             group_families(groups),
+            census_families(groups),
             share_families(sources, groups),
             telemetry_families(sources),
         ):

@@ -1,4 +1,5 @@
-"""Groups whose coordinator is here: offsets and lag under kafka_exporter's names, share groups under similar names.
+"""Groups whose coordinator is here: their number by state under Kafka's names (KIP-1301), offsets and lag under
+kafka_exporter's names, share groups under similar names.
 
 As in kafka_exporter, if a group has offsets for some partitions of a topic, its other partitions have -1 as offset and
 lag, so that operators notice a partition that the group has never read.
@@ -6,7 +7,8 @@ lag, so that operators notice a partition that the group has never read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from broker.metrics.ends import Ends, EndsElsewhere
@@ -14,7 +16,12 @@ from broker.metrics.exposition import Family, Sample, gauge, labels
 from broker.metrics.scrape import Breaks
 from broker.metrics.sources import Sources
 from broker.replica.partition import Partition
+from coordinator.group.classic.rendezvous import ClassicState
+from coordinator.group.consumer.group import ConsumerGroupState
+from coordinator.group.group import GroupType
 from coordinator.group.offsets.offsets import ByTopic
+from coordinator.group.share.group import EMPTY, STABLE
+from coordinator.group.streams.group import StreamsGroupState
 from protocol.types import TopicPartition
 
 NO_OFFSET: Final = -1
@@ -24,6 +31,17 @@ MAX_CHARACTERS: Final = 64 << 20
 """Maximum number of characters of all groups' labels: half a million partitions with names of usual length. A client
 may create any number of groups with names of 32,767 bytes, and a page has a name twice for each partition.
 """
+
+
+COORDINATOR: Final = "kafka_server_group_coordinator_metrics"
+
+STATES: Final[Mapping[GroupType, Mapping[str, str]]] = {
+    GroupType.CLASSIC: {state.value: state.name.lower() for state in ClassicState},
+    GroupType.CONSUMER: {state.value: state.name.lower() for state in ConsumerGroupState},
+    GroupType.SHARE: {EMPTY: "empty", STABLE: "stable", "Dead": "dead"},
+    GroupType.STREAMS: {state.value: state.name.lower() for state in StreamsGroupState},
+}
+"""The states of each type of group, as Kafka prints them and as its metrics name them."""
 
 
 class GroupTopic(NamedTuple):
@@ -50,17 +68,24 @@ class GroupRows(NamedTuple):
     share_members: list[Sample]
     left_out: list[Sample]
     """The number of groups that are left out because of MAX_CHARACTERS."""
+    states: Counter[tuple[GroupType, str]]
+    """The number of groups by type and state."""
+    offset_counts: list[Sample]
+    """The number of committed offsets."""
 
 
 async def group_rows(sources: Sources, elsewhere: EndsElsewhere, breaks: Breaks) -> GroupRows:
     """Returns the groups of all shards here, with the lag of each partition whose high watermark is known."""
-    rows, topics = GroupRows([], [], [], [], [], [], []), list[GroupTopic]()
+    rows, topics = GroupRows([], [], [], [], [], [], [], Counter(), []), list[GroupTopic]()
     room = MAX_CHARACTERS
-    left_out = 0
+    left_out = offset_count = 0
     for shard in list(sources.broker.groups.shards.values()):
         for group_id, group in list(shard.state.groups.items()):
             await breaks.next()
-            of_group = list(group_topics(sources, group_id, shard.state.offsets.of_group(group_id)))
+            rows.states[group.type, group.state_name] += 1
+            committed = shard.state.offsets.of_group(group_id)
+            offset_count += sum(map(len, committed.values()))
+            of_group = list(group_topics(sources, group_id, committed))
             characters = len(group_id) + sum(entry.characters for entry in of_group)
             if characters > room:
                 left_out += 1
@@ -71,6 +96,7 @@ async def group_rows(sources: Sources, elsewhere: EndsElsewhere, breaks: Breaks)
             members.append((labels({name: group_id}), group.member_count))
             topics += of_group
     rows.left_out.append(("", left_out))
+    rows.offset_counts.append(("", offset_count))
     ends = await breaks.during(elsewhere.look(unknown_ends(sources, topics)))
     for entry in topics:
         add_offsets(sources, rows, entry, ends)
@@ -141,6 +167,25 @@ def group_families(rows: GroupRows) -> Iterator[Family]:
         ("Groups that are left out of the page because their names are too long."),
         rows.left_out,
     )
+
+
+def census_families(rows: GroupRows) -> Iterator[Family]:
+    """Yields the number of groups and of committed offsets under Kafka's names."""
+    by_type: Counter[GroupType] = Counter()
+    for (kind, _), count in rows.states.items():
+        by_type[kind] += count
+    yield gauge(
+        f"{COORDINATOR}_group_count",
+        "Groups of a protocol.",
+        ((labels({"protocol": kind.value}), by_type[kind]) for kind in STATES),
+    )
+    for kind, states in STATES.items():
+        yield gauge(
+            f"{COORDINATOR}_{kind.value}_group_count",
+            f"Groups of the {kind.value} protocol in a state.",
+            ((labels({"state": tag}), rows.states[kind, name]) for name, tag in states.items()),
+        )
+    yield gauge(f"{COORDINATOR}_offset_count", "Committed offsets.", rows.offset_counts)
 
 
 def share_families(sources: Sources, rows: GroupRows) -> Iterator[Family]:

@@ -58,7 +58,7 @@ def quorum_families(sources: ProcessSources, rates: MetadataRates) -> Iterator[F
     metrics of followers.
     """
     log, leads = sources.cluster.metadata_log, sources.is_controller
-    state = labels({"current_state": "leader" if leads else "observer"})
+    state = labels({"current_state": log.role})
     records_per_s = round(rates.records_per_s, 6)
     for name, description, own, value in (
         ("current_state", "The role of this node in the quorum, as a label.", state, 1),
@@ -67,7 +67,7 @@ def quorum_families(sources: ProcessSources, rates: MetadataRates) -> Iterator[F
             "current_vote",
             ("Id of the controller that this node has voted for; -1 for none."),
             "",
-            log.leader_id if leads else -1,
+            log.voted_id,
         ),
         ("current_epoch", "Epoch of the quorum.", "", log.epoch),
         ("high_watermark", "Offset after the last committed record.", "", log.high_watermark),

@@ -8,7 +8,6 @@ from typing import NamedTuple, Protocol
 from broker.disks.cleaner import Cleaner
 from broker.dispatch.broker import Broker
 from broker.dispatch.host import Host
-from broker.metadata.led_log import LedLog
 from broker.metadata.opening import ClusterPart
 from broker.metrics.loop_watch import LoopWatch
 from broker.replica.alter_partition import AlterPartitionManager
@@ -53,7 +52,7 @@ class ProcessSources(NamedTuple):
     @property
     def is_controller(self) -> bool:
         """True if this node leads the quorum."""
-        return isinstance(self.cluster.metadata_log, LedLog)
+        return self.cluster.metadata_log.role == "leader"
 
 
 class Sources(NamedTuple):

@@ -63,6 +63,8 @@ class AuthorizationRule:
     answer: Callable[[Any, Any], Coroutine[Any, Any, Any]] | None = None
     """(call, its handler) → the response; the handler answers the parts that the client is authorized for. None if
     there is nothing to check before the handler."""
+    always: bool = False
+    """True if the rule also validates the request, and therefore applies without an authorizer."""
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.requirements)) or "nothing"

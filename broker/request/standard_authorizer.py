@@ -5,7 +5,7 @@ Decisions are remembered for each connection until an ACL changes, because most 
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Final
 
 from broker.request.audit import ADMINISTRATION, AuditLog
@@ -23,13 +23,21 @@ class StandardAuthorizer:
     """Decides by the entries of the loader's image, except for super users."""
 
     def __init__(
-        self, loader: MetadataLoader, super_users: Container[str], *, allows_unknown: bool, audit: AuditLog
+        self,
+        loader: MetadataLoader,
+        super_users: Container[str],
+        *,
+        allows_unknown: bool,
+        audit: AuditLog,
+        is_loaded: Callable[[], bool],
     ) -> None:
-        """With `allows_unknown` every operation is allowed on a resource without entries."""
+        """With `allows_unknown` every operation is allowed on a resource without entries. Until `is_loaded` returns
+        True, only super users may do anything (AuthorizerNotReadyException)."""
         self._image = loader.image
         self._super_users = super_users
         self._audit = audit
         self._allows_unknown = allows_unknown
+        self._is_loaded = is_loaded
         self._version = 1
         """Increases with each change of the entries; no connection has decisions of version 0."""
         loader.subscribe(self._changed)
@@ -42,6 +50,8 @@ class StandardAuthorizer:
         self, context: Context, operation: Operation, resource: Resource, name: str, *, quiet: bool = False
     ) -> bool:
         """True if the client may do the operation on the resource."""
+        if not self._is_loaded():
+            return str(context.principal) in self._super_users
         connection = context.connection
         is_stale = connection.decided_by != self._version or connection.decided_for is not connection.principal
         if is_stale or len(connection.decisions) >= MAX_DECISIONS:
@@ -69,6 +79,8 @@ class StandardAuthorizer:
         principal = str(context.principal)
         if principal in self._super_users:
             return True
+        if not self._is_loaded():
+            return False
         actor = Actor(principal, context.connection.ip)
         is_allowed = self._image.acls.allows_some(actor, operation, resource, allows_unknown=self._allows_unknown)
         if not is_allowed:

@@ -19,13 +19,17 @@ from coordinator.group.share.topics import Partitions
 from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.key import ShareKey
 from coordinator.share.shard import NO_COUNT, Summary
-from protocol.errors import KafkaError
+from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
 
 if TYPE_CHECKING:
     from broker.share.groups import ShareGroups
 
 UNKNOWN_LAG: Final = -1
+
+DESCRIBE_TIMEOUT_S: Final = 5
+"""Time for the description of a share partition: a frozen broker must not hide all others until the client gives up.
+Apache Kafka waits 30 s for each attempt, as long as its clients."""
 
 
 class OffsetDescription(NamedTuple):
@@ -38,7 +42,20 @@ class OffsetDescription(NamedTuple):
 
 
 async def describe_offset(groups: ShareGroups, key: ShareKey) -> OffsetDescription:
-    """Returns a share partition's start offset, leader epoch and lag, or the error of its state."""
+    """Returns a share partition's start offset, leader epoch and lag, or the error of its state;
+    COORDINATOR_NOT_AVAILABLE if they are not known within DESCRIBE_TIMEOUT_S."""
+    description = asyncio.ensure_future(_describe(groups, key))
+    try:
+        done, _ = await asyncio.wait((description,), timeout=DESCRIBE_TIMEOUT_S)
+    finally:
+        description.cancel()
+    if done:
+        return description.result()
+    message = f"the share coordinator or the leader did not answer within {DESCRIBE_TIMEOUT_S} s"
+    return OffsetDescription(error=KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message))
+
+
+async def _describe(groups: ShareGroups, key: ShareKey) -> OffsetDescription:
     try:
         state = await groups.persister.submit(ReadSummary(key))
     except KafkaError as error:

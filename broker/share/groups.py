@@ -41,7 +41,6 @@ else:  # with the first share partition
     initializing = lazy("broker.share.initializing")
     persister = lazy("broker.share.persister")
 
-FEATURE = "share.version"
 
 PERSISTERS: Final = ("DefaultStatePersister", "NoOpStatePersister")
 """Kafka's persisters, by the last part of group.share.persister.class.name."""
@@ -89,11 +88,6 @@ class ShareGroups:
         if self._persister_class == PERSISTERS[0]:
             return persister.CoordinatorPersister(self._shares)
         return persister.NoOpPersister()
-
-    def check_enabled(self) -> None:
-        """Raises UNSUPPORTED_VERSION if the cluster has not finalized the feature."""
-        if not self.environment.image.features.get(FEATURE, 0):
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
     def config(self, group_id: str) -> GroupConfig:
         return self.coordinator.group_config(group_id)

@@ -1,4 +1,4 @@
-"""Groups of every type: listed and described."""
+"""Groups of every type: listed, described and deleted."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from commands.client.cluster_client import ClusterClient, CoordinatorKind, outcome
 from commands.errors import CommandError, explain, raise_if, refusal
+from commands.printing import Row
 from protocol import consumer_protocol
 from protocol.consumer_protocol import ConsumerProtocolAssignment
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
@@ -244,3 +246,18 @@ async def describe_all(cluster: ClusterClient, names: Iterable[str]) -> dict[str
     names = list(dict.fromkeys(names))
     described = await cluster.together(outcome(describe_group(cluster, name)) for name in names)
     return dict(zip(names, described, strict=True))
+
+
+async def delete_group(cluster: ClusterClient, name: str) -> Row:
+    """Deletes a group. Returns a row with the result."""
+    answer = await cluster.coordinated(
+        CoordinatorKind.GROUP,
+        name,
+        DeleteGroupsRequest(groups_names=[name]),
+        DeleteGroupsResponse,
+        code=lambda answer: answer.results[0].error_code,
+    )
+    result = answer.results[0]
+    if result.error_code:
+        return {"group": name, "error": explain(result.error_code, result.error_message)}
+    return {"group": name, "result": "deleted"}

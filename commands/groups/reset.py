@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
 from cli.flags import TO, TOPIC_PARTITIONS, YES, integer
@@ -16,8 +17,9 @@ from commands.records.positions import EXPECTED, Lookup, Offsets, bounds, resolv
 from commands.session import Session
 from protocol.types import TopicPartition
 
-OffsetsOf = Callable[[ClusterClient, str], Awaitable[Offsets]]
-"""Reads the offsets of a group: committed offsets, or start offsets of share partitions."""
+OffsetsOf = Callable[[ClusterClient, str], Awaitable[Lookup]]
+"""Reads the offsets of a group: committed offsets, or start offsets of share partitions. Returns the errors of
+partitions whose offset is not known."""
 
 WriteOffsets = Callable[[ClusterClient, str, Offsets], Awaitable[Mapping[TopicPartition, str]]]
 """Sets a group's offsets. Returns the errors of partitions that were not set."""
@@ -28,7 +30,8 @@ OFFSET_KEYS: Final = ("offset", "committed", "start")
 RESET_HELP: Final = f"""\
 --to takes {EXPECTED}. It resets the partitions of --topic, or else all that have offsets.
 An offset outside the log becomes the log's start or end. --to-file takes the output of `describe
--o json`, or JSON lines with topic, partition and offset."""
+-o json`, JSON lines with topic, partition and offset, or the CSV lines that Apache Kafka's tools
+export."""
 
 
 def reset_options(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +53,8 @@ def add_topics(parser: argparse.ArgumentParser) -> None:
 async def reset_offsets(session: Session, offsets_of: OffsetsOf, write: WriteOffsets) -> int:
     """Shows a group's new offsets, and sets them with --yes."""
     options = session.options
-    before, (after, errors) = await targets(session, offsets_of)
+    (before, unknown), (after, errors) = await targets(session, offsets_of)
+    errors = {**unknown, **errors}
     if options.yes and after:
         errors = {**errors, **await write(session.cluster, options.group, after)}
     rows: list[Row] = [
@@ -69,33 +73,46 @@ async def reset_offsets(session: Session, offsets_of: OffsetsOf, write: WriteOff
     return status
 
 
-async def targets(session: Session, offsets_of: OffsetsOf) -> tuple[Offsets, Lookup]:
-    """Returns the group's present offsets, which `offsets_of` reads, and its new ones, with the errors of partitions
-    whose leader can't be asked. Raises CommandError."""
+async def targets(session: Session, offsets_of: OffsetsOf) -> tuple[Lookup, Lookup]:
+    """Returns the group's present offsets, which `offsets_of` reads, and its new ones, both with the errors of
+    partitions that can't be asked for. Raises CommandError."""
     options, cluster = session.options, session.cluster
-    before = await offsets_of(cluster, options.group)
-    places = await chosen_places(session, before)
+    present = await offsets_of(cluster, options.group)
+    places = await chosen_places(session, {*present.offsets, *present.errors})
+    before = within(present, places) if options.topic else present
     if options.to_file is not None:
-        given = offsets_in(read_text(options.to_file, "--to-file"), options.to_file)
+        given = Lookup(offsets_in(read_text(options.to_file, "--to-file"), options.to_file), {})
     elif options.to_group is not None:
         given = await offsets_of(cluster, options.to_group)
     elif options.shift is not None:
-        given = {place: at + options.shift for place, at in before.items()}
+        given = Lookup({place: at + options.shift for place, at in before.offsets.items()}, {})
     else:
-        return before, await resolve(cluster, dict.fromkeys(places, session.position("--to", options.to)))
+        positions = dict.fromkeys(places, session.position("--to", options.to))
+        return before, await resolve(
+            cluster, {place: at for place, at in positions.items() if place not in before.errors}
+        )
     if options.topic:
-        given = {place: offset for place, offset in given.items() if place in places}
-    if not given:
+        given = within(given, places)
+    if not given.offsets and not given.errors and not before.errors:
         raise misuse("no offsets to set: the group has none, and the options name none")
-    limits = await bounds(cluster, given)
-    known = {place: offset for place, offset in given.items() if place not in limits.errors}
+    wanted = {place: offset for place, offset in given.offsets.items() if place not in before.errors}
+    limits = await bounds(cluster, wanted)
+    known = {place: offset for place, offset in wanted.items() if place not in limits.errors}
     return before, Lookup(
         {place: max(limits.starts[place], min(offset, limits.ends[place])) for place, offset in known.items()},
-        limits.errors,
+        {**given.errors, **limits.errors},
     )
 
 
-async def chosen_places(session: Session, committed: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+def within(lookup: Lookup, places: Collection[TopicPartition]) -> Lookup:
+    """Returns the results for some partitions."""
+    return Lookup(
+        {place: offset for place, offset in lookup.offsets.items() if place in places},
+        {place: error for place, error in lookup.errors.items() if place in places},
+    )
+
+
+async def chosen_places(session: Session, committed: Collection[TopicPartition]) -> list[TopicPartition]:
     """Returns the partitions of --topic, or else all partitions with offsets."""
     options = session.options
     if not options.topic:
@@ -117,17 +134,26 @@ async def chosen_places(session: Session, committed: Mapping[TopicPartition, int
 
 
 def offsets_in(text: str, path: str) -> Offsets:
-    """Returns the offsets in a file of JSON lines. Raises CommandError."""
+    """Returns the offsets in a file of JSON or CSV lines. Raises CommandError."""
     offsets: Offsets = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:
-            fields = json.loads(line)
-            for entry in fields.get("partitions", [fields]):
+            for entry in _entries(line):
                 offset = next((entry[key] for key in OFFSET_KEYS if key in entry), None)
                 if offset is not None:
-                    offsets[TopicPartition(str(entry["topic"]), int(entry["partition"]))] = int(offset)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    offsets[TopicPartition(str(entry["topic"]), int(str(entry["partition"])))] = int(str(offset))
+        except (ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
             raise misuse(f"--to-file {path} line {number}: expected topic, partition and offset ({error})") from None
     return offsets
+
+
+def _entries(line: str) -> list[dict[str, object]]:
+    """Returns the partitions of a line: a description of a group or a partition in JSON, or a partition in CSV, as
+    `kafka-consumer-groups --reset-offsets --export` prints it."""
+    if not line.lstrip().startswith("{"):
+        return [dict(zip(("topic", "partition", "offset"), next(csv.reader([line], strict=True)), strict=True))]
+    fields = json.loads(line)
+    entries: list[dict[str, object]] = fields.get("partitions", [fields])
+    return entries

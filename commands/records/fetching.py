@@ -54,8 +54,9 @@ class PartitionReader:
         *,
         isolation: int = READ_UNCOMMITTED,
         observe: Callable[[TopicPartition, Buffer], None] | None = None,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
-        """`observe` is called with the batches of each answer."""
+        """`observe` is called with the batches of each answer; an answer has at most `max_bytes`, or one batch."""
         self.positions: dict[TopicPartition, int] = {}
         """The next offset of each partition. Removing a partition stops reading it."""
         self.leaders: dict[TopicPartition, int] = {}
@@ -64,6 +65,7 @@ class PartitionReader:
         self._cluster = cluster
         self._isolation = isolation
         self._observe = observe
+        self._max_bytes = max_bytes
         self._under_way: dict[int, asyncio.Task[list[FetchedRecords]]] = {}
         self._failures = 0
 
@@ -107,7 +109,7 @@ class PartitionReader:
         positions = {place: at for place, at in self.positions.items() if self.leaders.get(place) == leader}
         if leader < 0:
             return []
-        request = fetch_request(positions, self._isolation)
+        request = fetch_request(positions, self._isolation, self._max_bytes)
         try:
             answer = await self._cluster.node(leader, request, FetchResponse, max_version=NAMES_VERSION)
         except (BrokerUnreachable, RequestTimedOut):
@@ -149,16 +151,18 @@ class PartitionReader:
         self._failures = max(self._failures, 1)
 
 
-def fetch_request(positions: Mapping[TopicPartition, int], isolation: int) -> FetchRequest:
+def fetch_request(positions: Mapping[TopicPartition, int], isolation: int, max_bytes: int = MAX_BYTES) -> FetchRequest:
     """Returns a Fetch of the partitions, without a session."""
     topics: dict[str, list[FetchPartition]] = {}
     for place, offset in positions.items():
-        entry = FetchPartition(partition=place.partition, fetch_offset=offset, partition_max_bytes=PARTITION_MAX_BYTES)
+        entry = FetchPartition(
+            partition=place.partition, fetch_offset=offset, partition_max_bytes=min(PARTITION_MAX_BYTES, max_bytes)
+        )
         topics.setdefault(place.topic, []).append(entry)
     return FetchRequest(
         max_wait_ms=MAX_WAIT_MS,
         min_bytes=1,
-        max_bytes=MAX_BYTES,
+        max_bytes=max_bytes,
         isolation_level=isolation,
         topics=[FetchTopic(topic=name, partitions=entries) for name, entries in topics.items()],
     )

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from commands.client.cluster_client import ClusterClient, CoordinatorKind
+from commands.client.cluster_client import ClusterClient, CoordinatorKind, outcome
 from commands.errors import CommandError, explain, raise_if
 from commands.groups.offsets import by_topic
 from commands.printing import Row, error_of
-from commands.records.positions import Offsets
+from commands.records.positions import Lookup
 from protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
@@ -40,8 +40,9 @@ DELIVERY_STATES: Final = {0: "available", 1: "acquired", 2: "acknowledged", 3: "
 """The states of records in a state batch (org.apache.kafka.server.share.fetch.RecordState; ARCHIVING is KIP-1191)."""
 
 
-DESCRIBE_MS: Final = 5000
-"""Time for the offsets of a group: its coordinator asks the share coordinators, and waits for one that is frozen."""
+DESCRIBE_MS: Final = 10_000
+"""Time for the offsets of a group: its coordinator asks the share coordinators, and waits some time for a frozen
+one."""
 
 
 async def share_rows(cluster: ClusterClient, group: str) -> list[Row]:
@@ -72,17 +73,16 @@ async def share_rows(cluster: ClusterClient, group: str) -> list[Row]:
     return rows
 
 
-async def start_offsets(cluster: ClusterClient, group: str) -> Offsets:
-    """Returns the start offset of each share partition that has one. Raises CommandError if one can't be read."""
-    rows = await share_rows(cluster, group)
-    for row in rows:
+async def start_offsets(cluster: ClusterClient, group: str) -> Lookup:
+    """Returns the start offset of each share partition that has one, or its error."""
+    found = Lookup({}, {})
+    for row in await share_rows(cluster, group):
+        place = TopicPartition(str(row["topic"]), int(str(row["partition"])))
         if row.get("error"):
-            raise CommandError(f"group {group}, {row['topic']}-{row['partition']}: {row['error']}")
-    return {
-        TopicPartition(str(row["topic"]), int(str(row["partition"]))): start
-        for row in rows
-        if isinstance(start := row["start"], int)
-    }
+            found.errors[place] = str(row["error"])
+        elif isinstance(start := row["start"], int):
+            found.offsets[place] = start
+    return found
 
 
 async def set_start_offsets(
@@ -129,8 +129,9 @@ async def forget_start_offsets(cluster: ClusterClient, group: str, topics: Itera
 
 
 async def state_rows(cluster: ClusterClient, group: str) -> list[Row]:
-    """Returns a row for each range of records after a start offset for which the share coordinator has a state."""
-    starts = await start_offsets(cluster, group)
+    """Returns a row for each range of records after a start offset for which the share coordinator has a state, and for
+    each partition whose state can't be read."""
+    starts, errors = await start_offsets(cluster, group)
     topics = await cluster.topics(sorted({place.topic for place in starts}))
     places = [
         (TopicPartition(topic.name or "", partition.partition_index), topic.topic_id, partition.leader_epoch)
@@ -138,19 +139,27 @@ async def state_rows(cluster: ClusterClient, group: str) -> list[Row]:
         for partition in topic.partitions
         if TopicPartition(topic.name or "", partition.partition_index) in starts
     ]
-    batches = await cluster.together(_state_batches(cluster, group, *place) for place in places)
-    return [
-        {
-            "topic": place.topic,
-            "partition": place.partition,
-            "first": batch.first_offset,
-            "last": batch.last_offset,
-            "state": DELIVERY_STATES.get(batch.delivery_state, str(batch.delivery_state)),
-            "deliveries": batch.delivery_count,
-        }
-        for (place, _, _), of_place in zip(places, batches, strict=True)
-        for batch in of_place
+    batches = await cluster.together(outcome(_state_batches(cluster, group, *place)) for place in places)
+    rows: list[Row] = []
+    for (place, _, _), of_place in zip(places, batches, strict=True):
+        if isinstance(of_place, CommandError):
+            errors[place] = of_place.message
+        else:
+            rows += (_state_row(place, batch) for batch in of_place)
+    return rows + [
+        {"topic": place.topic, "partition": place.partition, "error": error} for place, error in sorted(errors.items())
     ]
+
+
+def _state_row(place: TopicPartition, batch: StateBatch) -> Row:
+    return {
+        "topic": place.topic,
+        "partition": place.partition,
+        "first": batch.first_offset,
+        "last": batch.last_offset,
+        "state": DELIVERY_STATES.get(batch.delivery_state, str(batch.delivery_state)),
+        "deliveries": batch.delivery_count,
+    }
 
 
 async def _state_batches(

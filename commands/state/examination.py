@@ -15,7 +15,7 @@ from commands.groups.listing import GroupListing, GroupListings, list_groups
 from commands.printing import Row
 from commands.state.configs import config_of_topics
 from commands.state.quorum import NOBODY, QuorumDescription, describe_quorum
-from commands.words.txn import hanging_rows
+from commands.state.transactions import hanging_rows
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from cli.times import show_time
 from commands.groups.facts import GroupFacts
 from commands.printing import Row, aligned, cell, error_of
+from protocol.messages.metadata import MetadataResponseTopic
 from protocol.types import TopicPartition
 
 TOPIC_COLUMNS: Final = ("topic", "partitions", "records", "records_per_s")
@@ -37,6 +38,8 @@ class ClusterSample(NamedTuple):
     """The brokers that didn't list the groups that they coordinate, with the errors."""
     failed: Mapping[str, str] = MappingProxyType({})
     """The groups that couldn't be read, with the errors."""
+    topics: Sequence[MetadataResponseTopic] = ()
+    """The metadata of all topics, internal ones too."""
 
     @property
     def places(self) -> set[TopicPartition]:
@@ -74,8 +77,10 @@ def view(before: ClusterSample | None, now: ClusterSample) -> View:
 
 def _topics(before: ClusterSample | None, now: ClusterSample, elapsed_s: float) -> list[Row]:
     rows: list[dict[str, object]] = []
-    for topic in sorted({place.topic for place in now.places}):
-        places = sorted(place for place in now.places if place.topic == topic)
+    by_topic: dict[str, list[TopicPartition]] = {}
+    for place in sorted(now.places):
+        by_topic.setdefault(place.topic, []).append(place)
+    for topic, places in by_topic.items():
         errors = [f"{place}: {now.unread[place]}" for place in places if place in now.unread]
         written = records = None
         if not errors:

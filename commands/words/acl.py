@@ -7,19 +7,15 @@ from typing import Final, NamedTuple
 
 from cli.actions import Actions
 from cli.flags import GROUP, TOPIC, TRANSACTIONAL_ID, USER, YES
-from commands.errors import CommandError, explain, misuse, raise_if
-from commands.printing import Row
+from commands.errors import CommandError, misuse
 from commands.session import Session
-from protocol.acl import ANY, CLUSTER_NAME, NAMES, PatternType, Permission, Resource
-from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
-from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
-from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from commands.state.acls import ACL_COLUMNS, OPERATIONS, AclQuery, acl_rows, add_acls, delete_acls, word
+from protocol.acl import ANY, CLUSTER_NAME, PatternType, Permission, Resource
+from protocol.messages.create_acls import AclCreation
 
 ROLES_HELP: Final = """\
 --producer adds the operations of a producer: write, describe and create on the topic, write and describe on the
 transactional id. --consumer adds those of a consumer: read and describe on the topic, read on the group."""
-
-COLUMNS: Final = ("resource", "name", "pattern", "principal", "host", "operation", "permission")
 
 
 def declare(actions: Actions) -> None:
@@ -84,15 +80,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     operations.add_argument("--consumer", action="store_true", help="the operations of a consumer")
 
 
-def word(name: str) -> str:
-    """Returns the name of a code as it is on the command line."""
-    return name.lower().replace("_", "-")
-
-
-OPERATIONS: Final = {word(name): code for code, name in NAMES["operation"].items() if code != ANY}
-"""The operations of entries, by their names on the command line."""
-
-
 class Grant(NamedTuple):
     """An operation on a resource."""
 
@@ -152,40 +139,15 @@ def _principal(text: str | None, option: str) -> str | None:
     return text
 
 
-def _row(resource: int, name: str, pattern: int, principal: str, host: str, operation: int, permission: int) -> Row:
-    codes = zip(NAMES.values(), (resource, pattern, operation, permission), strict=True)
-    kind, how, what, whether = (word(names[code]) if code in names else str(code) for names, code in codes)
-    return dict(zip(COLUMNS, (kind, name, how, principal, host, what, whether), strict=True))
-
-
 async def list_all(session: Session) -> None:
     options = session.options
+    rows = await acl_rows(session.cluster, _chosen(options))
+    session.output.rows(ACL_COLUMNS, rows, empty="there are no ACLs")
+
+
+def _chosen(options: argparse.Namespace) -> AclQuery:
     kind, name = _resource(options)
-    request = DescribeAclsRequest(
-        resource_type_filter=kind,
-        resource_name_filter=name,
-        pattern_type_filter=_pattern(options, ANY),
-        principal_filter=_principal(options.principal, "--principal"),
-        host_filter=options.host,
-        operation=ANY,
-        permission_type=ANY,
-    )
-    answer = await session.cluster.any(request, DescribeAclsResponse)
-    raise_if("ACLs", answer.error_code, answer.error_message)
-    rows = [
-        _row(
-            entry.resource_type,
-            entry.resource_name,
-            entry.pattern_type,
-            acl.principal,
-            acl.host,
-            acl.operation,
-            acl.permission_type,
-        )
-        for entry in answer.resources
-        for acl in entry.acls
-    ]
-    session.output.rows(COLUMNS, sorted(rows, key=str), empty="there are no ACLs")
+    return AclQuery(kind, name, _pattern(options, ANY), _principal(options.principal, "--principal"), options.host)
 
 
 async def add(session: Session) -> int:
@@ -205,55 +167,15 @@ async def add(session: Session) -> int:
         )
         for grant in grants
     ]
-    answer = await session.cluster.controller(CreateAclsRequest(creations=creations), CreateAclsResponse)
-    rows: list[Row] = []
-    for entry, result in zip(creations, answer.results, strict=True):
-        row = _row(
-            entry.resource_type,
-            entry.resource_name,
-            entry.resource_pattern_type,
-            principal,
-            entry.host,
-            entry.operation,
-            entry.permission_type,
-        )
-        error = explain(result.error_code, result.error_message) if result.error_code else None
-        rows.append({**row, "error": error} if error else {**row, "result": "added"})
-    return session.results(COLUMNS, rows)
+    return session.results(ACL_COLUMNS, await add_acls(session.cluster, creations))
 
 
 async def delete(session: Session) -> int:
-    options = session.options
-    kind, name = _resource(options)
-    principal = _principal(options.principal, "--principal")
-    if name is None and principal is None:
+    query = _chosen(session.options)
+    if query.name is None and query.principal is None:
         raise misuse("name the ACLs to delete with a resource or --principal")
-    session.confirm([principal or name or ""], "to delete ACLs of")
-    chosen = DeleteAclsFilter(
-        resource_type_filter=kind,
-        resource_name_filter=name,
-        pattern_type_filter=_pattern(options, ANY),
-        principal_filter=principal,
-        host_filter=options.host,
-        operation=ANY,
-        permission_type=ANY,
-    )
-    answer = await session.cluster.controller(DeleteAclsRequest(filters=[chosen]), DeleteAclsResponse)
-    rows: list[Row] = []
-    for result in answer.filter_results:
-        raise_if("ACLs", result.error_code, result.error_message)
-        for acl in result.matching_acls:
-            row = _row(
-                acl.resource_type,
-                acl.resource_name,
-                acl.pattern_type,
-                acl.principal,
-                acl.host,
-                acl.operation,
-                acl.permission_type,
-            )
-            error = explain(acl.error_code, acl.error_message) if acl.error_code else None
-            rows.append({**row, "error": error} if error else {**row, "result": "deleted"})
+    session.confirm([query.principal or query.name or ""], "to delete ACLs of")
+    rows = await delete_acls(session.cluster, query)
     if not rows:
         raise CommandError("no ACL matches")
-    return session.results(COLUMNS, sorted(rows, key=str))
+    return session.results(ACL_COLUMNS, rows)

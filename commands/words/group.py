@@ -8,17 +8,15 @@ from typing import Final
 
 from cli.actions import Actions
 from cli.flags import YES
-from commands.client.cluster_client import CoordinatorKind, outcome
-from commands.errors import CommandError, explain
-from commands.groups.listing import SHARE, TYPES, GroupDescription, describe_all, list_groups
+from commands.client.cluster_client import ClusterClient, outcome
+from commands.errors import CommandError
+from commands.groups.lags import partition_rows
+from commands.groups.listing import SHARE, TYPES, GroupDescription, delete_group, describe_all, list_groups
 from commands.groups.offsets import commit_offsets, committed_offsets, delete_offsets
 from commands.groups.reset import RESET_HELP, reset_offsets, reset_options
-from commands.printing import Row, error_of
-from commands.records.positions import LATEST as LOG_END
-from commands.records.positions import READ_COMMITTED, list_offsets
+from commands.printing import Row
+from commands.records.positions import Lookup
 from commands.session import Session
-from commands.shares.offsets import share_rows
-from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.types import TopicPartition
 
 LAG_COLUMNS: Final = ("topic", "partition", "committed", "end", "lag", "member", "client", "host")
@@ -120,7 +118,7 @@ async def describe(session: Session) -> None:
 async def show(session: Session, groups: Mapping[str, GroupDescription | CommandError]) -> None:
     """Shows groups with their partitions. The lag of a group is unknown if a partition's lag is."""
     for name, group in groups.items():
-        partitions = group if isinstance(group, CommandError) else await outcome(partition_rows(session, group))
+        partitions = group if isinstance(group, CommandError) else await outcome(partition_rows(session.cluster, group))
         if isinstance(group, CommandError) or isinstance(partitions, CommandError):
             session.output.rows(("group",), [{"group": name, "error": str(partitions)}])
             continue
@@ -133,11 +131,6 @@ async def show(session: Session, groups: Mapping[str, GroupDescription | Command
                 ("partitions", SHARE_COLUMNS if group.type == SHARE else LAG_COLUMNS, partitions),
             ),
         )
-
-
-async def partition_rows(session: Session, group: GroupDescription) -> list[Row]:
-    """Returns a row for each partition of a group, with its lag."""
-    return await (share_rows(session.cluster, group.group) if group.type == SHARE else lag_rows(session, group))
 
 
 def _has_unknown_lag(row: Row) -> bool:
@@ -155,34 +148,6 @@ def _head(group: GroupDescription) -> dict[str, object]:
         "coordinator": group.coordinator,
         "members": len(group.members),
     }
-
-
-async def lag_rows(session: Session, group: GroupDescription) -> list[Row]:
-    """Returns a row for each partition that has a committed offset or a member that reads it."""
-    committed = await committed_offsets(session.cluster, group.group)
-    readers = {place: member for member in group.members for place in member.partitions}
-    places = sorted({*committed, *readers})
-    metadata = await session.cluster.metadata({place.topic for place in places})
-    existing = {topic.name for topic in metadata.topics if not topic.error_code}
-    present = [place for place in places if place.topic in existing]
-    ends, errors = await list_offsets(session.cluster, dict.fromkeys(present, LOG_END), READ_COMMITTED)
-    rows: list[Row] = []
-    for place in places:
-        at, end, member = committed.get(place), ends.get(place), readers.get(place)
-        rows.append(
-            {
-                "topic": place.topic,
-                "partition": place.partition,
-                "committed": at,
-                "end": end,
-                "lag": None if at is None or end is None else max(end - at, 0),
-                "member": member.member if member else None,
-                "client": member.client if member else None,
-                "host": member.host if member else None,
-                **error_of(errors.get(place)),
-            }
-        )
-    return rows
 
 
 async def members(session: Session) -> None:
@@ -207,7 +172,11 @@ async def members(session: Session) -> None:
 
 
 async def reset(session: Session) -> int:
-    return await reset_offsets(session, committed_offsets, commit_offsets)
+    return await reset_offsets(session, _committed, commit_offsets)
+
+
+async def _committed(cluster: ClusterClient, group: str) -> Lookup:
+    return Lookup(await committed_offsets(cluster, group), {})
 
 
 def _forget_options(parser: argparse.ArgumentParser) -> None:
@@ -239,19 +208,4 @@ def _delete_options(parser: argparse.ArgumentParser) -> None:
 async def delete(session: Session) -> int:
     names = session.options.groups
     session.confirm(names, "to delete")
-    return session.results(("group",), [await delete_group(session, name) for name in names])
-
-
-async def delete_group(session: Session, name: str) -> Row:
-    """Deletes a group. Returns a row with the result."""
-    answer = await session.cluster.coordinated(
-        CoordinatorKind.GROUP,
-        name,
-        DeleteGroupsRequest(groups_names=[name]),
-        DeleteGroupsResponse,
-        code=lambda answer: answer.results[0].error_code,
-    )
-    result = answer.results[0]
-    if result.error_code:
-        return {"group": name, "error": explain(result.error_code, result.error_message)}
-    return {"group": name, "result": "deleted"}
+    return session.results(("group",), [await delete_group(session.cluster, name) for name in names])

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from cli.actions import Actions
 from cli.flags import COUNT, YES, Flag, duration
 from commands.errors import CommandError, misuse
-from commands.groups.listing import SHARE, GroupDescription, describe_all
+from commands.groups.listing import SHARE, GroupDescription, delete_group, describe_all
 from commands.groups.reset import RESET_HELP, reset_offsets, reset_options
 from commands.records.layout import add_record_layout, record_writer
 from commands.records.output import FORMAT_HELP
 from commands.session import Session, add_topics, chosen_topics
 from commands.shares.offsets import forget_start_offsets, set_start_offsets, start_offsets, state_rows
 from commands.shares.session import ACCEPT, REJECT, RELEASE
-from commands.words.group import add_groups, add_state, delete_group, show, show_listings
+from commands.words.group import add_groups, add_state, show, show_listings
 from protocol.lazy import lazy
 
 if TYPE_CHECKING:
@@ -192,4 +192,4 @@ async def delete(session: Session) -> int:
     names = session.options.groups
     await _require_share_groups(session, names)
     session.confirm(names, "to delete")
-    return session.results(("group",), [await delete_group(session, name) for name in names])
+    return session.results(("group",), [await delete_group(session.cluster, name) for name in names])

@@ -15,14 +15,10 @@ from typing import Final
 from cli.actions import Actions
 from cli.flags import COUNT, INTERNAL, Flag, duration
 from client.clock import SystemClock, done_by
-from commands.client.cluster_client import ClusterClient, outcome
-from commands.errors import CommandError, misuse
-from commands.groups.facts import all_places, group_facts, has_lag
-from commands.groups.listing import list_groups
-from commands.records.positions import bounds
+from commands.errors import misuse
 from commands.session import Session
 from commands.state.live import CLIENT_COLUMNS, GROUP_COLUMNS, TOPIC_COLUMNS, ClusterSample, View, screen, view
-from protocol.errors import ErrorCode
+from commands.state.sampling import sample
 
 ENTER_SCREEN: Final = "\x1b[?1049h\x1b[?25l"
 LEAVE_SCREEN: Final = "\x1b[?25h\x1b[?1049l"
@@ -30,9 +26,6 @@ LEAVE_SCREEN: Final = "\x1b[?25h\x1b[?1049l"
 HOME: Final = "\x1b[H"
 END_OF_LINE: Final = "\x1b[K"
 END_OF_SCREEN: Final = "\x1b[J"
-
-UNSHOWN: Final = (ErrorCode.GROUP_ID_NOT_FOUND.name, ErrorCode.GROUP_AUTHORIZATION_FAILED.name)
-"""Errors of groups that are not shown: deleted since they were listed, or not authorized."""
 
 QUIT: Final = b"qQ\x03\x04"
 """The keys that end the command: q, Ctrl-C, Ctrl-D."""
@@ -74,31 +67,6 @@ async def top(session: Session) -> None:
             deadline_ms = clock.monotonic_ms() + every_ms
             if left == 0 or await done_by(clock, deadline_ms, quit_pressed):
                 return
-
-
-async def sample(cluster: ClusterClient, *, internal: bool) -> ClusterSample:
-    """Returns a sample of a cluster."""
-    metadata = await cluster.metadata(None)
-    topics = [topic for topic in metadata.topics if internal or not topic.is_internal]
-    limits, listings = await asyncio.gather(bounds(cluster, all_places(topics)), list_groups(cluster))
-    shown = [listing for listing in listings.groups if has_lag(listing)]
-    everywhere = all_places(metadata.topics)
-    groups = await asyncio.gather(*(outcome(group_facts(cluster, listing, everywhere)) for listing in shown))
-    return ClusterSample(
-        cluster.clock.now_ms(),
-        metadata.cluster_id or "",
-        len(metadata.brokers),
-        limits.ends,
-        limits.starts,
-        [facts for facts in groups if not isinstance(facts, CommandError)],
-        limits.errors,
-        listings.errors,
-        {
-            listing.group: facts.message
-            for listing, facts in zip(shown, groups, strict=True)
-            if isinstance(facts, CommandError) and not any(reason in facts.message for reason in UNSHOWN)
-        },
-    )
 
 
 def _print(session: Session, shown: View) -> None:

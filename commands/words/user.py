@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import os
-from typing import Final
 
 from cli.actions import Actions
 from cli.flags import MECHANISM, YES, integer
-from commands.errors import explain, misuse, raise_if
+from commands.errors import misuse
 from commands.files import read_text
-from commands.printing import Row
 from commands.session import Session
-from protocol.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsResponse,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
-from protocol.messages.describe_user_scram_credentials import (
-    DescribeUserScramCredentialsRequest,
-    DescribeUserScramCredentialsResponse,
-)
-
-MECHANISMS: Final = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
-NAMES: Final = {number: name for name, (number, _) in MECHANISMS.items()}
-SALT_BYTES: Final = 20
-ITERATIONS: Final = 8192
-"""Twice Kafka's minimum; the default of Kafka's tools for SHA-512."""
+from commands.state.users import ITERATIONS, delete_password, set_password, user_rows
 
 
 def declare(actions: Actions) -> None:
@@ -51,14 +32,7 @@ def declare(actions: Actions) -> None:
 
 
 async def list_all(session: Session) -> None:
-    request = DescribeUserScramCredentialsRequest(users=None)
-    answer = await session.cluster.any(request, DescribeUserScramCredentialsResponse)
-    raise_if("users", answer.error_code, answer.error_message)
-    rows: list[Row] = [
-        {"user": user.user, "mechanism": NAMES.get(info.mechanism, "unknown"), "iterations": info.iterations}
-        for user in sorted(answer.results, key=lambda result: result.user)
-        for info in sorted(user.credential_infos, key=lambda info: info.mechanism)
-    ]
+    rows = await user_rows(session.cluster)
     session.output.rows(("user", "mechanism", "iterations"), rows, empty="there are no users with SCRAM credentials")
 
 
@@ -79,18 +53,10 @@ async def change(session: Session) -> int:
     lines = read_text(options.password_file, "--password-file").splitlines()
     if not lines or not lines[0]:
         raise misuse(f"--password-file {options.password_file}: the first line, the password, is empty")
-    mechanism, digest = MECHANISMS[options.mechanism]
     if options.iterations < 1:
         raise misuse(f"--iterations {options.iterations}: brokers accept 4096 or more")
-    salt = os.urandom(SALT_BYTES)
-    credential = ScramCredentialUpsertion(
-        name=options.user,
-        mechanism=mechanism,
-        iterations=options.iterations,
-        salt=salt,
-        salted_password=hashlib.pbkdf2_hmac(digest, lines[0].encode(), salt, options.iterations),
-    )
-    return await _alter(session, AlterUserScramCredentialsRequest(deletions=[], upsertions=[credential]), "set")
+    rows = await set_password(session.cluster, options.user, options.mechanism, lines[0], options.iterations)
+    return session.results(("user", "mechanism"), rows)
 
 
 def _delete_options(parser: argparse.ArgumentParser) -> None:
@@ -102,17 +68,5 @@ def _delete_options(parser: argparse.ArgumentParser) -> None:
 async def delete(session: Session) -> int:
     options = session.options
     session.confirm([options.user], "to delete the password of")
-    deletion = ScramCredentialDeletion(name=options.user, mechanism=MECHANISMS[options.mechanism][0])
-    return await _alter(session, AlterUserScramCredentialsRequest(deletions=[deletion], upsertions=[]), "deleted")
-
-
-async def _alter(session: Session, request: AlterUserScramCredentialsRequest, done: str) -> int:
-    answer = await session.cluster.controller(request, AlterUserScramCredentialsResponse)
-    mechanism = session.options.mechanism
-    rows: list[Row] = [
-        {"user": result.user, "mechanism": mechanism, "error": explain(result.error_code, result.error_message)}
-        if result.error_code
-        else {"user": result.user, "mechanism": mechanism, "result": done}
-        for result in answer.results
-    ]
+    rows = await delete_password(session.cluster, options.user, options.mechanism)
     return session.results(("user", "mechanism"), rows)

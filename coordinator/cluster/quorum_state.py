@@ -1,20 +1,26 @@
-"""`quorum-state`: the quorum's epoch, its leader, and this node's vote (Kafka's FileQuorumStateStore)."""
+"""`quorum-state`: the quorum's epoch, its leader, and this node's vote.
+
+Version 0 is for kraft.version 0, whose voters are in the configuration; version 1 is for kraft.version 1 (KIP-853), in
+which a vote names the candidate's directory. A file of another version, or without one of its version's fields, is
+an error (KAFKA-15412): a node that forgets its vote may vote twice in one epoch. Source: Kafka's FileQuorumStateStore.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from protocol.types import NO_UUID, Uuid, uuid_from_text, uuid_to_text
 from storage.checkpoint import CorruptCheckpoint
 from storage.disk import Disk
 
-QUORUM_STATE = "quorum-state"
-DATA_VERSION = 1
-"""The version for kraft.version 1: voters are in the log, and a vote has a directory id (KIP-853)."""
+QUORUM_STATE: Final = "quorum-state"
 
-NOBODY = -1
+NOBODY: Final = -1
+
+MAX_INT32: Final = (1 << 31) - 1
 
 
 class QuorumState(NamedTuple):
@@ -25,8 +31,10 @@ class QuorumState(NamedTuple):
     voted_id: int = NOBODY
     voted_directory_id: Uuid = NO_UUID
     """The directory id of the candidate that this node voted for. A vote is for a directory, because a node may come
-    back with an empty one.
+    back with an empty one. Version 0 does not store it.
     """
+    voters: tuple[int, ...] | None = None
+    """The voters of the configuration; None if the log has the voters, or may have them. Version 0 stores them."""
 
 
 def read_quorum_state(disk: Disk, directory: str) -> QuorumState:
@@ -39,22 +47,48 @@ def read_quorum_state(disk: Disk, directory: str) -> QuorumState:
     except FileNotFoundError:
         return QuorumState()
     try:
-        state = json.loads(text)
-        directory_id = state.get("votedDirectoryId")  # only in version 1
-        return QuorumState(
-            int(state["leaderId"]),
-            int(state["leaderEpoch"]),
-            int(state.get("votedId", NOBODY)),
-            NO_UUID if directory_id is None else uuid_from_text(directory_id),
-        )
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise CorruptCheckpoint(path, 1, repr(text), "a JSON object with leaderId and leaderEpoch") from None
+        return _parsed(json.loads(text))
+    except (ValueError, KeyError, RecursionError):
+        expected = "a JSON object with the fields of quorum-state in data_version 0 or 1"
+        raise CorruptCheckpoint(path, 1, repr(text), expected) from None
+
+
+def _parsed(state: object) -> QuorumState:
+    """Returns the state in a JSON object. Raises ValueError, KeyError."""
+    if not isinstance(state, dict):
+        raise ValueError("not an object")
+    version = _number(state, "data_version", 0, 1)
+    leader_id, voted_id = (_number(state, name, NOBODY, MAX_INT32) for name in ("leaderId", "votedId"))
+    epoch = _number(state, "leaderEpoch", 0, MAX_INT32)
+    if version == 0:
+        voters = state["currentVoters"]
+        if not isinstance(voters, list) or not all(isinstance(voter, dict) for voter in voters):
+            raise ValueError("currentVoters")
+        ids = tuple(_number(voter, "voterId", 0, MAX_INT32) for voter in voters)
+        return QuorumState(leader_id, epoch, voted_id, voters=ids)
+    directory_id = state["votedDirectoryId"]
+    if not isinstance(directory_id, str):
+        raise ValueError("votedDirectoryId")
+    return QuorumState(leader_id, epoch, voted_id, uuid_from_text(directory_id))
+
+
+def _number(state: Mapping[str, object], name: str, least: int, most: int) -> int:
+    value = state[name]
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(name)
+    return value
 
 
 def write_quorum_state(disk: Disk, directory: str, state: QuorumState) -> None:
-    """Replaces the file atomically and durably, so that this node never leads again in an epoch in which it has led."""
-    text = (
-        f'{{"leaderId":{state.leader_id},"leaderEpoch":{state.leader_epoch},"votedId":{state.voted_id},'
-        f'"votedDirectoryId":"{uuid_to_text(state.voted_directory_id)}","data_version":{DATA_VERSION}}}'
-    )
+    """Replaces the file atomically and durably, so that this node never votes for two candidates in an epoch, and never
+    leads again in an epoch in which it has led. A state with the voters of the configuration is written in version 0.
+    """
+    leader = {"leaderId": state.leader_id, "leaderEpoch": state.leader_epoch, "votedId": state.voted_id}
+    fields: dict[str, object]
+    if state.voters is None:
+        fields = {**leader, "votedDirectoryId": uuid_to_text(state.voted_directory_id), "data_version": 1}
+    else:
+        voters = [{"voterId": voter} for voter in state.voters]
+        fields = {"clusterId": "", **leader, "appliedOffset": 0, "currentVoters": voters, "data_version": 0}
+    text = json.dumps(fields, separators=(",", ":"))
     disk.write_atomically(os.path.join(directory, QUORUM_STATE), text.encode())

@@ -41,6 +41,8 @@ class Leadership:
         self.leader_id = state.leader_id
         self.problem = "no controller has answered yet"
         """The reason why no leader is known, for a caller that gives up waiting."""
+        self.static_voters = tuple(sorted(voters))
+        """The ids of the voters in the configuration."""
         self._locations = dict(voters)
         self._bootstrap = tuple(dict.fromkeys(bootstrap))
         self._turn = 0

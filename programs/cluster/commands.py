@@ -1,4 +1,4 @@
-"""`odradek cluster`: a controller and several brokers on this machine."""
+"""`odradek cluster`: controllers and brokers on this machine."""
 
 from __future__ import annotations
 
@@ -21,17 +21,27 @@ from cli.parser import Parser
 from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
 from coordinator.cluster.formatting import NewMetadata, random_uuid
 from coordinator.cluster.voters import InitialVoter
-from programs.cluster.directory import ClusterState, WrongShape, check_brokers, plan_shape, read_state, write_state
+from programs.cluster.directory import (
+    ClusterState,
+    WrongShape,
+    check_brokers,
+    check_controllers,
+    plan_shape,
+    read_state,
+    write_state,
+)
 from programs.cluster.plan import (
-    CONTROLLER_ID,
     GIVEN,
     LOOPBACK,
+    MAX_BROKERS,
+    MAX_CONTROLLERS,
     METRICS,
     FirstAddress,
     NodePlan,
     Shape,
     as_properties,
     check_assignments,
+    controller_id,
     first_metrics,
     nodes,
     parse_address,
@@ -41,23 +51,20 @@ from programs.cluster.supervisor import STOP_SIGNALS, Supervisor
 from programs.command import add_settings
 from programs.format.format import NodeFormat, format_node
 from protocol.config import ConfigError
-from protocol.types import uuid_to_text
+from protocol.types import uuid_from_text, uuid_to_text
 from storage.disk import Disk, OsDisk
 from storage.meta_properties import META_PROPERTIES
-
-MAX_BROKERS: Final = 100
-"""Maximum number of brokers of a cluster on one machine. A larger number is probably a typing error."""
 
 MORE: Final = """\
 Each process has a port of its own. The command prints "ready HOST:PORT,HOST:PORT,…" on standard output once all brokers
 serve. Log lines go to standard error, each after the name of its process. A process that dies is started again. SIGTERM
-and SIGINT stop the brokers, which hand over their leadership, and then the controller; a second signal kills all
-processes. The data and the ids survive restarts. `odradek cluster describe` and `quorum` show a running cluster.
+and SIGINT stop the brokers, which hand over their leadership, and then the controllers; a second signal kills
+all processes. The data and the ids survive restarts. `odradek cluster describe` and `quorum` show a running cluster.
 
 Options have the names that Apache Kafka gives them, and go to every process: --set, or the environment
 (KAFKA_LOG_RETENTION_MS=60000). Internal topics have a replica on each broker, at most three; for your own topics:
   --set default.replication.factor=3 --set min.insync.replicas=2
-Metrics of each process, of the controller at port 9404, of broker 1 at 9405, and so on:
+Metrics of each process, of the first controller at port 9404, of broker 1 at 9405, and so on:
   --set odradek.metrics.listener=127.0.0.1:9404
 """
 
@@ -68,6 +75,7 @@ def declare(actions: Actions) -> None:
         options=_options,
         examples=(
             "odradek cluster",
+            "odradek cluster --controllers 3 --brokers 3",
             "odradek cluster --brokers 5 --data /var/lib/odradek-cluster --listen 0.0.0.0:9092",
             'odradek cluster --brokers 3 --data "$(mktemp -d)" --listen 127.0.0.1:0',
         ),
@@ -78,7 +86,9 @@ def declare(actions: Actions) -> None:
 
 def _options(parser: Parser) -> None:
     Flag(("--brokers",), "number of brokers", "N", integer).add(parser, default=3)
-    Flag(("--controllers",), "number of controllers, which is 1", "N", integer).add(parser, default=1)
+    Flag(("--controllers",), "number of controllers; with three, any of them may fail", "N", integer).add(
+        parser, default=1
+    )
     DATA.add(parser, default="cluster", help="directory of the cluster, created if missing")
     first = "address of the first broker; the others have the next ports; port 0 picks free ports"
     LISTEN.add(parser, default="127.0.0.1:9092", help=first)
@@ -98,17 +108,14 @@ def run_cluster(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace, disk: Disk) -> int:
     if not 1 <= options.brokers <= MAX_BROKERS:
         raise ConfigError(f"--brokers {options.brokers}: a cluster has from 1 to {MAX_BROKERS}")
-    if options.controllers != 1:
-        raise ConfigError(
-            f"--controllers {options.controllers}: a cluster of Odradek's own has 1; for more, run Apache Kafka's "
-            "controllers (docs/cluster.md)"
-        )
+    if not 1 <= options.controllers <= MAX_CONTROLLERS:
+        raise ConfigError(f"--controllers {options.controllers}: a cluster has from 1 to {MAX_CONTROLLERS}")
     if "," in options.data:
         raise ConfigError(f"--data {options.data}: a comma separates directories in log.dirs")
     settings = from_assignments(options.assignments)
     check_assignments([setting.name for setting in settings])
     given = [*from_environment(os.environ), *settings]
-    metrics = first_metrics(last(given, METRICS), options.brokers)
+    metrics = first_metrics(last(given, METRICS), options.brokers, options.controllers)
     settings = [setting for setting in settings if setting.name != METRICS]
     data = os.path.abspath(options.data)
     lock = DirectoryLock(data)
@@ -116,7 +123,8 @@ def _run(options: argparse.Namespace, disk: Disk) -> int:
         plans = _prepare(options, data, metrics, disk)
         check_ports(plans)
         environment = child_environment(os.environ)
-        identity = from_assignments([f"{name}={value}" for name, value in plans[1].settings.items()])
+        broker = next(plan for plan in plans if not plan.is_controller)
+        identity = from_assignments([f"{name}={value}" for name, value in broker.settings.items()])
         load(identity, from_environment(environment), settings)  # reports wrong options once, not once per process
         return _supervise(plans, environment, [f"{setting.name}={setting.value}" for setting in settings])
     finally:
@@ -158,9 +166,12 @@ def _prepare(options: argparse.Namespace, data: str, metrics: FirstAddress | Non
     """Formats the nodes, writes their option files, and returns them."""
     address = parse_address(options.listen)
     former = read_state(disk, data)
+    before = None if former is None else former.shape
     check_brokers(disk, data, options.brokers)
-    cluster_id = former.shape.cluster_id if former is not None else _new_cluster_id()
-    shape = plan_shape(former.shape if former is not None else None, cluster_id, options.brokers, address)
+    check_controllers(data, before, options.controllers)
+    cluster_id = _new_id() if before is None else before.cluster_id
+    directory_ids = [_new_id() for _ in range(options.controllers)]
+    shape = plan_shape(before, cluster_id, options.brokers, address, directory_ids)
     write_state(disk, data, ClusterState(shape, former is not None and former.is_formatted))
     plans = nodes(data, address.host, shape, metrics)
     for plan in plans:
@@ -171,19 +182,23 @@ def _prepare(options: argparse.Namespace, data: str, metrics: FirstAddress | Non
     return plans
 
 
-def _new_cluster_id() -> str:
+def _new_id() -> str:
     return uuid_to_text(random_uuid(os.urandom))
 
 
 def _format(plan: NodePlan, shape: Shape, disk: Disk) -> None:
-    voter = InitialVoter(CONTROLLER_ID, LOOPBACK, shape.controller_port, random_uuid(os.urandom))
+    directory_ids = shape.directory_ids or [_new_id()]  # none in a directory of an older release: one controller
+    voters = tuple(
+        InitialVoter(controller_id(index), LOOPBACK, port, uuid_from_text(directory_id))
+        for index, (port, directory_id) in enumerate(zip(shape.controller_ports, directory_ids, strict=True))
+    )
     node = NodeFormat(
         shape.cluster_id,
         int(plan.settings["node.id"]),
         (plan.directory,),
         plan.directory,
         NewMetadata(bootstrap_records(), LATEST_METADATA_VERSION),
-        (voter,) if plan.is_controller else None,
+        voters if plan.is_controller else None,
         "CONTROLLER",
     )
     for _ in format_node(

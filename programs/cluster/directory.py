@@ -1,6 +1,6 @@
 """The directory of a cluster on one machine: a folder for each node, and a file that describes the cluster.
 
-The file is written before the folders are formatted, and again after the controller's folder is: so an interrupted
+The file is written before the folders are formatted, and again after the controllers' folders are: so an interrupted
 start continues at the next start, and a missing controller's folder is detected.
 """
 
@@ -10,12 +10,13 @@ import json
 import os
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from broker.disks.lock import LOCK_FILE
-from programs.cluster.plan import CONTROLLER, LOOPBACK, MAX_PORT, FirstAddress, Shape, broker_name
+from programs.cluster.plan import LOOPBACK, MAX_PORT, FirstAddress, Shape, broker_name, controller_name
 from protocol.config import ConfigError
+from protocol.types import uuid_from_text, uuid_to_text
 from storage.disk import Disk
 from storage.meta_properties import META_PROPERTIES
 
@@ -32,7 +33,7 @@ class ClusterState(NamedTuple):
 
     shape: Shape
     is_formatted: bool
-    """True once the controller's folder is formatted."""
+    """True once the controllers' folders are formatted."""
 
 
 def read_state(disk: Disk, data: str) -> ClusterState | None:
@@ -50,11 +51,13 @@ def read_state(disk: Disk, data: str) -> ClusterState | None:
         return None
     path = os.path.join(data, STATE_FILE)
     state = _parse(path, disk.read_file(path))
-    if state.is_formatted and not disk.exists(os.path.join(data, CONTROLLER, META_PROPERTIES)):
-        raise WrongShape(
-            f"{os.path.join(data, CONTROLLER)}: the controller's data is missing, and the brokers' folders are "
-            "useless without it: restore it, or use another directory for --data"
-        )
+    for index in range(len(state.shape.controller_ports)):
+        folder = os.path.join(data, controller_name(index))
+        if state.is_formatted and not disk.exists(os.path.join(folder, META_PROPERTIES)):
+            raise WrongShape(
+                f"{folder}: the controller's data is missing, and the brokers' folders are useless without it: restore "
+                "it, or use another directory for --data"
+            )
     return state
 
 
@@ -63,7 +66,8 @@ def write_state(disk: Disk, data: str, state: ClusterState) -> None:
     shape, is_formatted = state
     content = {
         "cluster.id": shape.cluster_id,
-        "controller.port": shape.controller_port,
+        "controller.ports": list(shape.controller_ports),
+        "directory.ids": list(shape.directory_ids),
         "broker.ports": list(shape.broker_ports),
         "formatted": is_formatted,
     }
@@ -74,7 +78,11 @@ def _parse(path: str, text: bytes) -> ClusterState:
     try:
         content = json.loads(text)
         ports = tuple(map(_port, content["broker.ports"]))
-        shape = Shape(str(content["cluster.id"]), _port(content["controller.port"]), ports)
+        controllers = content["controller.ports"] if "controller.ports" in content else [content["controller.port"]]
+        directory_ids = tuple(map(_directory_id, content.get("directory.ids", ())))
+        shape = Shape(str(content["cluster.id"]), tuple(map(_port, controllers)), ports, directory_ids)
+        if not controllers or len(directory_ids) not in (0, len(controllers)):
+            raise ValueError(f"{len(controllers)} controllers with {len(directory_ids)} directories")
         return ClusterState(shape, content["formatted"] is True)
     except (ValueError, KeyError, TypeError) as error:
         raise WrongShape(f"{path} cannot be read: {type(error).__name__}: {error}") from None
@@ -84,6 +92,19 @@ def _port(value: object) -> int:
     if not isinstance(value, int) or not 0 < value <= MAX_PORT:
         raise ValueError(f"{value!r} is not a port")
     return value
+
+
+def _directory_id(value: object) -> str:
+    return uuid_to_text(uuid_from_text(str(value)))
+
+
+def check_controllers(data: str, former: Shape | None, controllers: int) -> None:
+    """Raises WrongShape if the directory has another number of controllers: the voters are in the metadata."""
+    if former is not None and len(former.controller_ports) != controllers:
+        raise WrongShape(
+            f"{data} has {len(former.controller_ports)} controllers, but --controllers is {controllers}; the number "
+            "stays as it was at the first start"
+        )
 
 
 def check_brokers(disk: Disk, data: str, brokers: int) -> None:
@@ -99,22 +120,26 @@ def check_brokers(disk: Disk, data: str, brokers: int) -> None:
         )
 
 
-def plan_shape(former: Shape | None, cluster_id: str, brokers: int, address: FirstAddress) -> Shape:
-    """Returns the new shape of the cluster. Ports that were picked before stay the same. Raises ConfigError if there
-    are not enough ports."""
+def plan_shape(
+    former: Shape | None, cluster_id: str, brokers: int, address: FirstAddress, directory_ids: Sequence[str]
+) -> Shape:
+    """Returns the new shape of the cluster. Ports that were picked before stay the same. `directory_ids` are those of a
+    new cluster's controllers. Raises ConfigError if there are not enough ports."""
     if address.port and address.port + brokers - 1 > MAX_PORT:
         raise ConfigError(
             f"--listen {address.host}:{address.port}: {brokers} brokers need ports up to {MAX_PORT} and more"
         )
     ports = tuple(range(address.port, address.port + brokers)) if address.port else ()
     if former is None:
-        controller_port, *free = free_ports(1 if ports else 1 + brokers, avoided=ports)
-        return Shape(cluster_id, controller_port, ports or tuple(free))
+        controllers = len(directory_ids)
+        free = free_ports(controllers if ports else controllers + brokers, avoided=ports)
+        return Shape(cluster_id, tuple(free[:controllers]), ports or tuple(free[controllers:]), tuple(directory_ids))
     if not ports:
         ports = former.broker_ports[:brokers]
-        ports += tuple(free_ports(brokers - len(ports), avoided=(*ports, former.controller_port)))
-    if former.controller_port in ports:
-        raise ConfigError(f"--listen {address.host}:{address.port}: the controller has port {former.controller_port}")
+        ports += tuple(free_ports(brokers - len(ports), avoided=(*ports, *former.controller_ports)))
+    for port in former.controller_ports:
+        if port in ports:
+            raise ConfigError(f"--listen {address.host}:{address.port}: the controller has port {port}")
     return former._replace(broker_ports=ports)
 
 

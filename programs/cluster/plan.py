@@ -9,8 +9,11 @@ from typing import Final, NamedTuple
 from broker.config.listeners import metrics_address
 from protocol.config import ConfigError
 
-CONTROLLER_ID: Final = 0
-"""The controller's node id; brokers count from 1."""
+MAX_BROKERS: Final = 100
+"""Maximum number of brokers of a cluster on one machine. A larger number is probably a typing error."""
+
+MAX_CONTROLLERS: Final = 9
+"""Maximum number of controllers: four of nine may fail. Each change waits for the disks of a majority."""
 
 CONTROLLER: Final = "controller"
 LOOPBACK: Final = "127.0.0.1"
@@ -56,8 +59,10 @@ class Shape(NamedTuple):
     """The identity of a cluster over its restarts."""
 
     cluster_id: str
-    controller_port: int
+    controller_ports: tuple[int, ...]
     broker_ports: tuple[int, ...]
+    directory_ids: tuple[str, ...] = ()
+    """The ids of the controllers' directories, by which the voters of a new quorum are known."""
 
 
 class NodePlan(NamedTuple):
@@ -69,12 +74,22 @@ class NodePlan(NamedTuple):
 
     @property
     def is_controller(self) -> bool:
-        return self.name == CONTROLLER
+        return self.name.startswith(CONTROLLER)
 
     @property
     def file(self) -> str:
         """The path of its file of options."""
         return f"{self.directory}.properties"
+
+
+def controller_name(index: int) -> str:
+    """Returns the name of a controller, and of its directory; they count from 0."""
+    return f"{CONTROLLER}-{index + 1}" if index else CONTROLLER
+
+
+def controller_id(index: int) -> int:
+    """Returns the node id of a controller: 0 for the first; the others have ids that no broker has."""
+    return MAX_BROKERS + index if index else 0
 
 
 def broker_name(node_id: int) -> str:
@@ -98,19 +113,23 @@ def check_assignments(names: Sequence[str]) -> None:
 
 
 def nodes(data: str, host: str, shape: Shape, metrics: FirstAddress | None = None) -> list[NodePlan]:
-    """Returns the controller, then the brokers by their ids; `metrics` is the controller's metrics address."""
-    controller = f"{LOOPBACK}:{shape.controller_port}"
-    quorum = {"controller.listener.names": "CONTROLLER", "controller.quorum.bootstrap.servers": controller}
+    """Returns the controllers, then the brokers by their ids; `metrics` is the first controller's metrics address."""
+    controllers = [f"{LOOPBACK}:{port}" for port in shape.controller_ports]
+    quorum = {
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": ",".join(controllers),
+    }
     internal = internal_topics(len(shape.broker_ports))
     plans = [
-        _node(data, CONTROLLER, {
+        _node(data, controller_name(index), {
             "process.roles": "controller",
-            "node.id": str(CONTROLLER_ID),
+            "node.id": str(controller_id(index)),
             "listeners": f"CONTROLLER://{controller}",
             **quorum,
             **internal,
-            **own_metrics(metrics, CONTROLLER_ID),
+            **own_metrics(metrics, controller_id(index)),
         })
+        for index, controller in enumerate(controllers)
     ]  # fmt: skip
     for node_id, port in enumerate(shape.broker_ports, 1):
         listener = f"PLAINTEXT://{host}:{port}"
@@ -119,14 +138,14 @@ def nodes(data: str, host: str, shape: Shape, metrics: FirstAddress | None = Non
     return plans
 
 
-def first_metrics(text: str | None, brokers: int) -> FirstAddress | None:
+def first_metrics(text: str | None, brokers: int, controllers: int = 1) -> FirstAddress | None:
     """Returns the address of odradek.metrics.listener; None if it is not set. Raises ConfigError, also if there are not
     enough ports."""
     address = metrics_address(text)
     if address is None:
         return None
     first = FirstAddress(*address)
-    if first.port + brokers > MAX_PORT:
+    if first.port + max(brokers, controller_id(controllers - 1)) > MAX_PORT:
         raise ConfigError(f"{METRICS}={text}: {brokers} brokers need as many ports after it")
     return first
 

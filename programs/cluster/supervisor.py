@@ -51,7 +51,7 @@ PAUSES: Final = Pauses()
 
 
 class Supervisor:
-    """Runs a controller and brokers until a signal. Use it once: `await Supervisor(…).run()`."""
+    """Runs controllers and brokers until a signal. Use it once: `await Supervisor(…).run()`."""
 
     def __init__(
         self, plans: Sequence[NodePlan], start: Start, clock: Clock, draw: Callable[[], float], pauses: Pauses = PAUSES
@@ -84,7 +84,7 @@ class Supervisor:
         if not self._stop.is_set():
             say(
                 logger.info,
-                "stopping: brokers first, then the controller; a second signal kills all",
+                "stopping: brokers first, then the controllers; a second signal kills all",
                 signal=number.name,
             )
             self._stop.set()
@@ -144,7 +144,7 @@ class Supervisor:
         self._stop.set()
 
     async def _stop_all(self) -> None:
-        """Stops the brokers, which need the controller for their shutdown, and then the controller."""
+        """Stops the brokers, which need a controller for their shutdown, and then the controllers."""
         for is_controller in (False, True):
             await self._stop_some([plan.name for plan in self._plans if plan.is_controller is is_controller])
 

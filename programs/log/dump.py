@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from programs.log.files import batches, kind_of, topic_of, window
-from programs.log.text import batch_line, decoder, moment, record_lines
+from programs.log.text import batch_line, moment, record_lines
 from protocol.errors import KafkaError, ProtocolError
+from protocol.record_text import decoder
 from storage.disk import Disk
 from storage.names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, base_offset_of, parse_folder
 from storage.producers.snapshot import CorruptSnapshot, decode_snapshot

@@ -8,14 +8,15 @@ from broker.request.standard_authorizer import StandardAuthorizer
 
 
 def authorize(host: Host) -> StandardAuthorizer:
-    """Authorizes all client requests from now on. The metadata image already has all access control entries, because
-    clients are accepted only after it was loaded."""
+    """Authorizes all requests from now on. A voter's listener opens before its metadata image is loaded, because the
+    voters elect a leader through it: until then only super users are authorized."""
     config = host.config
     authorizer = StandardAuthorizer(
         host.loader,
         config.super_user_names,
         allows_unknown=config.allow_everyone_if_no_acl_found,
         audit=AuditLog(host.clock),
+        is_loaded=host.is_loaded,
     )
     host.authorizer = authorizer
     return authorizer

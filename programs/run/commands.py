@@ -5,15 +5,19 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import shlex
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from broker.config.files import read_file
 from broker.config.sources import Loaded, from_assignments, from_environment, from_file, from_flags, load
 from broker.logging import get_logger
 from cli.actions import Actions
+from cli.exits import FAILED, fail
 from cli.flags import DATA, LISTEN
 from cli.parser import Parser
+from cli.table import CONSOLE_PACKAGES, NEEDS_CONSOLE
 from programs.command import add_settings
 from protocol.lazy import lazy
 
@@ -45,6 +49,7 @@ def declare(actions: Actions) -> None:
             "--set advertised.listeners=PLAINTEXT://broker.example:9092",
             "odradek run server.properties --set log.retention.hours=24",
             'odradek run --data "$(mktemp -d)" --listen 127.0.0.1:0',
+            "odradek run --console --console-options '--allow-changes --listen 127.0.0.1:8081'",
         ),
         more=MORE,
         exit_codes="0 stopped, 1 cannot start, 2 wrong arguments or configuration",
@@ -57,6 +62,10 @@ def _options(parser: Parser) -> None:
     )
     DATA.add(parser, help="directory of the logs, created if missing (log.dirs)")
     LISTEN.add(parser, help="address to listen on; port 0 is any free port (listeners)")
+    parser.add_argument("--console", action="store_true", help="run `odradek console` beside the broker")
+    parser.add_argument(
+        "--console-options", metavar="OPTIONS", default="", help="options of the console, such as '--allow-changes'"
+    )
     add_settings(parser)
 
 
@@ -65,7 +74,11 @@ def run_broker(options: argparse.Namespace) -> int:
     loaded = load_options(options, os.environ)
     _warn(loaded)
     gc.disable()  # the objects of the start are long-lived: the server enables collection once it serves
-    return running.run(loaded.config)
+    if not options.console:
+        return running.run(loaded.config)
+    if (missing := next((name for name in CONSOLE_PACKAGES if find_spec(name) is None), None)) is not None:
+        return fail(FAILED, NEEDS_CONSOLE.format(missing=missing))
+    return running.run(loaded.config, shlex.split(options.console_options))
 
 
 def load_options(options: argparse.Namespace, environ: Mapping[str, str]) -> Loaded:

@@ -14,14 +14,14 @@ from broker.metadata.opening import ClusterPart
 from protocol.lazy import lazy
 
 if TYPE_CHECKING:
-    from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.metadata.leading_quorum import QuorumNode
     from programs.run import authorizing
 else:  # with an authorizer
     authorizing = lazy("programs.run.authorizing")
 
 
 def controller_dispatcher(
-    live_config: LiveConfig, clock: Clock, cluster: ClusterPart, lead_quorum: Callable[[], LeadingQuorum]
+    live_config: LiveConfig, clock: Clock, cluster: ClusterPart, lead_quorum: Callable[[], QuorumNode]
 ) -> Dispatcher:
     """Returns the dispatcher for requests of brokers and other controllers, and for requests that brokers forward."""
     host = Host(live_config, clock, cluster, CONTROLLER_APIS, lead_quorum)

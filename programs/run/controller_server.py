@@ -1,7 +1,7 @@
 """The process of a controller without a broker: builds it, serves until a signal to stop, and shuts it down in order.
 
-It owns the metadata log and decides for the cluster. It has no topic logs, coordinators or clients. Source:
-kafka.server.ControllerServer.
+It is a voter of the metadata quorum, and decides for the cluster while it leads. It has no topic logs, coordinators or
+clients. Source: kafka.server.ControllerServer.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from functools import cached_property
+import random
 from typing import TYPE_CHECKING
 
 from broker import logging
@@ -20,7 +20,9 @@ from broker.config.listeners import ListenerAddress
 from broker.config.live import LiveConfig
 from broker.dispatch.host import Host
 from broker.dispatch.slow_requests import SlowRequests
-from broker.metadata.opening import ControllerPart, MetadataSettings, open_controller
+from broker.metadata.joining import MetadataEnvironment
+from broker.metadata.opening import MetadataSettings
+from broker.metadata.replicating import ReplicaPart, open_replica
 from broker.network import descriptors
 from broker.network.listener import Listener
 from broker.workers import Workers
@@ -30,20 +32,14 @@ from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource,
 from programs.run.controller import controller_dispatcher
 from programs.run.jobs import COMMON_JOBS, Keeper
 from programs.run.listening import Listening, bind_all, listen_all, metrics_endpoint
-from programs.run.metadata_settings import metadata_settings
+from programs.run.metadata_settings import metadata_settings, quorum_of
 from protocol.errors import KafkaError
-from protocol.lazy import lazy
 from storage.disk import OsDisk
 from storage.failure import LogDirFailure, LogDirFull
 from storage.open_files import OpenFiles
 
 if TYPE_CHECKING:
-    from broker.metadata import leading_quorum
-    from broker.metadata.leading_quorum import LeadingQuorum
     from broker.metrics.endpoint import MetricsEndpoint
-else:  # with the first broker
-    leading_quorum = lazy("broker.metadata.leading_quorum")
-
 METADATA_THREADS = 3
 """One for flushes of the metadata log, one for writing a snapshot, one for reading fetched parts of snapshots."""
 
@@ -73,19 +69,15 @@ class ControllerServer:
         self.metrics: MetricsEndpoint | None = None
 
     async def start(self) -> None:
-        """Binds sockets first, becomes the leader of the metadata log in a new epoch, and then serves. Raises
-        WrongOwner, CorruptCheckpoint, KafkaError, OSError."""
+        """Binds sockets first, loads the metadata, serves, and then takes part in the quorum. Raises WrongOwner,
+        CorruptCheckpoint, KafkaError, OSError."""
         bound = bind_all(self.config.bound_controllers, self.config)
         listen_all(bound, self.config)
         self.metrics = await metrics_endpoint(self.config, self._clock, self._disk, is_broker=False)
         self.advertised = [listener for _, listener in bound]
         self.part = self._open()
-        log_of_metadata = self.part.led_log
-        log_of_metadata.report_failures(self._disk_failed)
-        await log_of_metadata.committed(
-            log_of_metadata.end_offset
-        )  # no request is answered before the metadata is loaded
-        dispatcher = controller_dispatcher(self._live_config, self._clock, self.part.cluster, lambda: self.quorum)
+        self.part.log.report_failures(self._disk_failed)
+        dispatcher = controller_dispatcher(self._live_config, self._clock, self.part.cluster, lambda: self.part.replica)
         self._configure()
         self.part.cluster.loader.subscribe(self._changed)
         self.keeper = Keeper(dispatcher.host, self._workers, self._listening.listeners)
@@ -93,6 +85,7 @@ class ControllerServer:
         SlowRequests(dispatcher.host).follow()
         self._listening.open(bound, dispatcher)
         self._serve_metrics(dispatcher.host)
+        self.part.replica.start()
         gc.freeze()  # the present objects are long-lived: no collection has to traverse them
         gc.enable()
 
@@ -103,16 +96,17 @@ class ControllerServer:
     def _settings(self) -> MetadataSettings:
         return metadata_settings(self.config, self._live_config, (), self.advertised)
 
-    def _open(self) -> ControllerPart:
-        return open_controller(
-            self._settings(),
-            disk=self._disk,
-            clock=self._clock,
-            worker=self._metadata_worker,
-            random_bytes=os.urandom,
+    def _open(self) -> ReplicaPart:
+        environment = MetadataEnvironment(
+            self._disk,
+            self._clock,
+            self._metadata_worker,
+            os.urandom,
+            random.random,
             on_failure=self._failed,
             on_fault=lambda error: logger.error("a metadata change was not applied", exc_info=error),
         )
+        return open_replica(self._settings(), quorum_of(self.config), environment)
 
     def _changed(self, delta: Delta) -> None:
         if any(
@@ -125,14 +119,6 @@ class ControllerServer:
         image, own = self.part.cluster.image, ConfigResource(ResourceType.BROKER, str(self.config.node_id))
         cluster, node = dict(image.configs(DEFAULT_BROKER)), dict(image.configs(own))
         self._live_config.layers = self._live_config.layers.changed(cluster=cluster, broker=node)
-
-    @cached_property
-    def quorum(self) -> LeadingQuorum:
-        """The quorum that this node leads."""
-        part = self.part
-        return leading_quorum.lead_quorum(
-            self._settings(), part.identity, part.cluster, part.led_log, self._clock, self._metadata_worker
-        )
 
     @property
     def listeners(self) -> list[Listener]:
@@ -153,10 +139,10 @@ class ControllerServer:
         self._stop.set()
 
     async def stop(self) -> None:
-        """Stops accepting connections, sends the pending answers, and closes the log."""
+        """Resigns, stops accepting connections, sends the pending answers, and closes the log."""
+        await self.part.cluster.stop()
         self._listening.close()
         await self._listening.drained()
-        await self.part.cluster.stop()
         self.keeper.stop()
         self._workers.close()
         self._metadata_worker.close()  # a running flush must not meet a closed log

@@ -13,24 +13,21 @@ from broker.config import BrokerConfig
 from broker.dispatch.broker import Broker
 from broker.dispatch.host import Forwarding
 from broker.metadata.file_reads import FileReads
-from broker.metadata.joining import MetadataEnvironment, MetadataWorkers, Quorum, join
-from broker.metadata.observing import QuorumTimes
+from broker.metadata.joining import MetadataEnvironment, MetadataWorkers, join
 from broker.metadata.opening import Metadata, MetadataSettings
-from broker.metadata.remote_node import LifecycleTimes
 from broker.replica.alter_partition import AlterPartition, AlterPartitionManager, altered_by
 from broker.replica.fetcher_environment import ReplicationEnvironment
 from broker.replica.partition import Partition
 from broker.replica.replica_fetchers import ReplicaFetchers
 from broker.replica.throttle import follower_throttle
-from broker.security.outbound import broker_settings, controller_settings
+from broker.security.outbound import broker_settings
 from client.address import Address
 from client.pool import Peer
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.configs.alter import refused_by_broker
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.image import Image
-from coordinator.quorum.leadership import Location
-from coordinator.quorum.observer import FetchLimits
+from programs.run.metadata_settings import quorum_of
 from protocol.errors import KafkaError
 from protocol.messages.alter_configs import AlterConfigsRequest
 from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -122,32 +119,3 @@ def manage_isrs(broker: Broker, alter: AlterPartition) -> AlterPartitionManager:
         attach(partition)
     broker.replicas.subscribe(attach)
     return manager
-
-
-def quorum_of(config: BrokerConfig) -> Quorum:
-    """Returns the quorum of the configuration."""
-    return Quorum(
-        voters={
-            controller.node_id: Location(controller.host, controller.port)
-            for controller in config.controllers
-            if controller.node_id >= 0
-        },
-        bootstrap=tuple(Location(controller.host, controller.port) for controller in config.controllers),
-        listener=config.controller_listener_names[0],
-        peers=controller_settings(config),
-        times=QuorumTimes(
-            request_ms=config.controller_quorum_request_timeout_ms,
-            fetch_ms=config.controller_quorum_fetch_timeout_ms,
-            backoff_ms=config.controller_quorum_retry_backoff_ms,
-        ),
-        lifecycle=LifecycleTimes(
-            heartbeat_ms=config.broker_heartbeat_interval_ms,
-            session_ms=config.broker_session_timeout_ms,
-            registration_ms=config.initial_broker_registration_timeout_ms,
-            directory_failure_ms=config.log_dir_failure_timeout_ms,
-        ),
-        limits=FetchLimits(
-            fetch_bytes=config.controller_quorum_fetch_max_bytes,
-            snapshot_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
-        ),
-    )

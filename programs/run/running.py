@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import uvloop
@@ -28,9 +28,10 @@ from storage.checkpoint import CorruptCheckpoint
 from storage.disk import OsDisk
 
 if TYPE_CHECKING:
-    from programs.run import controller_server, controlling, server
+    from programs.run import console_process, controller_server, controlling, server
     from programs.zookeeper import generated_id
 else:  # each node needs some of it
+    console_process = lazy("programs.run.console_process")
     controller_server = lazy("programs.run.controller_server")
     controlling = lazy("programs.run.controlling")
     generated_id = lazy("programs.zookeeper.generated_id")
@@ -57,8 +58,9 @@ class NodeProcess(Protocol):
     async def stop(self) -> None: ...
 
 
-def run(config: BrokerConfig) -> int:
-    """Serves until SIGTERM or SIGINT, and returns the exit code: 1, with a logged line, if the broker can't start."""
+def run(config: BrokerConfig, console: Sequence[str] | None = None) -> int:
+    """Serves until SIGTERM or SIGINT, and returns the exit code: 1, with a logged line, if the broker can't start.
+    `console` has further options of a console that runs beside the broker; None runs none."""
     logging.take_over_storage()
     core = "compiled" if is_compiled() else "pure Python (the compiled build needs less processor time)"
     logger.info("starting", core=core, python=sys.version.split()[0])
@@ -68,7 +70,7 @@ def run(config: BrokerConfig) -> int:
             config = _with_id(config)
             clock, new_loop = _time(config)
             with asyncio.Runner(loop_factory=new_loop) as runner:
-                return runner.run(_serve(config, failed, clock))
+                return runner.run(_serve(config, failed, clock, console))
     except (ConfigError, DirectoryInUse, WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
         logger.error("cannot start", reason=str(error))
         return FAILED
@@ -108,7 +110,9 @@ def _lock_directories(config: BrokerConfig, stack: contextlib.ExitStack) -> dict
     return failed
 
 
-async def _serve(config: BrokerConfig, failed: Mapping[str, Exception], clock: Clock) -> int:
+async def _serve(
+    config: BrokerConfig, failed: Mapping[str, Exception], clock: Clock, console: Sequence[str] | None
+) -> int:
     """Runs the broker until a signal or a failure stops it, and returns the exit code."""
     stop = asyncio.Event()
     for number in STOP_SIGNALS:
@@ -118,9 +122,13 @@ async def _serve(config: BrokerConfig, failed: Mapping[str, Exception], clock: C
         return node.exit_code
     sys.stdout.write(f"{node.announced}ready {address(node.advertised[0])}\n")
     sys.stdout.flush()
-    warming_up = asyncio.create_task(warm_up(config))
-    await stop.wait()
-    warming_up.cancel()
+    with contextlib.ExitStack() as stack:
+        if console is not None:
+            line = console_process.console_line(node.advertised, console)
+            stack.callback(console_process.ConsoleBeside(line).stop)
+        warming_up = asyncio.create_task(warm_up(config))
+        await stop.wait()
+        warming_up.cancel()
     await node.stop()
     return node.exit_code
 

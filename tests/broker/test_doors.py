@@ -100,18 +100,18 @@ async def answered(server: ControllerServer, principal: Principal, request: obje
 
 
 async def test_a_controller_tells_nothing_and_changes_nothing(controller: ControllerServer) -> None:
-    offset = controller.part.led_log.end_offset
+    offset = controller.part.log.end_offset
     problems = []
     for door in doors(api for api in CONTROLLER_APIS if api.authorize.requirements):
         request = plausible(door.api.request, door.version, bytes(16))
         frame = await answered(controller, EVE, request, door.version)
         if frame and not is_denied(decode_response(frame, door.api.key, door.version, door.api.response)):
             problems.append(f"{door} is answered")
-    assert (problems, controller.part.led_log.end_offset) == ([], offset)
+    assert (problems, controller.part.log.end_offset) == ([], offset)
 
 
 async def test_nor_does_it_for_a_client_whose_request_a_broker_forwards(controller: ControllerServer) -> None:
-    offset = controller.part.led_log.end_offset
+    offset = controller.part.log.end_offset
     eve = Requester("User", "eve", "a client", "10.0.0.1")
     problems = []
     for door in doors(api for api in APIS if api.answered_by is CONTROLLER):
@@ -122,4 +122,4 @@ async def test_nor_does_it_for_a_client_whose_request_a_broker_forwards(controll
         answer, _ = decode(door.api.response, door.version, body(wrapped, request, door.version))
         if not is_denied(answer):
             problems.append(f"{door}: {answer}")
-    assert (problems, controller.part.led_log.end_offset) == ([], offset)
+    assert (problems, controller.part.log.end_offset) == ([], offset)

@@ -13,7 +13,7 @@ from tests.docs.cluster_page import PAGE, commands, file_of, section
 
 
 @pytest.mark.parametrize(("title", "name", "roles"), [
-    ("The controller", "controller.properties", ("controller",)),
+    ("The controllers", "controller.properties", ("controller",)),
     ("The brokers", "broker.properties", ("broker",)),
 ])  # fmt: skip
 def test_a_file_of_options_is_valid(title: str, name: str, roles: tuple[str, ...]) -> None:

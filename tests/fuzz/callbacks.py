@@ -37,11 +37,13 @@ from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRes
 from protocol.schema import Versions
 from storage.disk import OsDisk
 from storage.meta_properties import MetaProperties, write_meta_properties
+from tests.broker.controllers import is_active
 from tests.broker.doors import EVE, OPTIONS, furnished
 from tests.broker.extremes import TOPIC
 from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
 from tests.broker.many import Many, requests_of_many
 from tests.coordinator.cluster import given
+from tests.waiting import until
 
 BROKER: Final = 1
 CLIENT: Final = Requester("User", "admin", "a-client", "127.0.0.1")
@@ -50,6 +52,7 @@ CONTROLLER_OPTIONS: Final = {
     "node.id": "100",
     "listeners": "C://:0",
     "controller.listener.names": "C",
+    "controller.quorum.voters": "100@127.0.0.1:9093",
     "broker.session.timeout.ms": "3600000",
     "authorizer.class.name": STANDARD_AUTHORIZER,
     "super.users": "User:admin; User:ANONYMOUS",
@@ -133,6 +136,7 @@ async def controller(folder: Path) -> AsyncIterator[Place]:
     write_meta_properties(OsDisk(), str(folder), MetaProperties("the-cluster", 100, b"directory-of-100"))
     server = ControllerServer(BrokerConfig.parse({**CONTROLLER_OPTIONS, "log.dirs": str(folder)}), asyncio.Event())
     await server.start()
+    await until(lambda: is_active(server))
     cluster = server.part.cluster
     submit, image = cluster.controller.submit, cluster.image
     await submit(given.registration(BROKER), BrokerRegistrationResponse)

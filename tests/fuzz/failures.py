@@ -4,7 +4,8 @@ of it. Odradek gives each a sensible answer."""
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from protocol.records.batch import AT_MAGIC, HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2
@@ -13,6 +14,8 @@ from tests.fuzz.silence import has_a_doubled_strategy
 from tests.fuzz.twins import Answers, error_codes
 
 ISOLATION_LEVELS: Final = (0, 1)
+ACQUIRE_MODES: Final = (0, 1)
+FIRST_MODE_VERSION: Final = 2
 OPERATIONS: Final = range(4)
 INT32_ENDS: Final = (-(1 << 31), (1 << 31) - 1)
 FIRST_TOPIC_ID_VERSION: Final = 13
@@ -107,6 +110,23 @@ def is_of_a_group_without_a_name(answers: Answers) -> bool:
     return not answers.request.group_id
 
 
+def acquires_in_no_mode(answers: Answers) -> bool:
+    return answers.version >= FIRST_MODE_VERSION and answers.request.share_acquire_mode not in ACQUIRE_MODES
+
+
+def deletes_a_group_here(answers: Answers) -> bool:
+    """Kafka's persister rejects the deletion of a share group's state if no partition has any."""
+    return bool(
+        answers.theirs["results"]
+        == [
+            {**ours, "error_code": theirs["error_code"]}
+            if ours["error_code"] == 0 and theirs["error_code"] == -1
+            else ours
+            for ours, theirs in zip(answers.ours["results"], answers.theirs["results"], strict=True)
+        ]
+    )
+
+
 def alters_what_is_not(answers: Answers) -> bool:
     return any(part.partition_index < 0 for topic in answers.request.topics for part in topic.partitions)
 
@@ -125,6 +145,44 @@ def names_a_strategy_twice(answers: Answers) -> bool:
 
 def marks_with_no_epoch(answers: Answers) -> bool:
     return any(marker.producer_epoch < 0 or marker.transaction_version < 0 for marker in answers.request.markers)
+
+
+def has_an_impossible_topology(answers: Answers) -> bool:
+    """It collects what is named twice in maps that reject it, and looks up indexes that don't exist."""
+    request = answers.request
+    if is_named_twice(tag.key for tag in request.client_tags or ()):
+        return True
+    if request.topology is None:
+        return False
+    subtopologies = request.topology.subtopologies
+    return (
+        request.topology.epoch < 0
+        or is_named_twice(one.subtopology_id for one in subtopologies)
+        or any(map(is_impossible, subtopologies))
+    )
+
+
+def is_impossible(subtopology: Any) -> bool:
+    """True if an internal topic or a config is named twice, or an index points beyond its list."""
+    internal = (*subtopology.repartition_source_topics, *subtopology.state_changelog_topics)
+    lists = ("source_topics", "source_topic_regex", "repartition_source_topics")
+    return (
+        any(
+            is_named_twice(topic.name for topic in getattr(subtopology, kind))
+            for kind in ("repartition_source_topics", "state_changelog_topics")
+        )
+        or any(is_named_twice(config.key for config in topic.topic_configs) for topic in internal)
+        or any(
+            not 0 <= index < len(getattr(subtopology, kind))
+            for group in subtopology.copartition_groups
+            for kind in lists
+            for index in getattr(group, kind)
+        )
+    )
+
+
+def is_named_twice(names: Iterable[str]) -> bool:
+    return any(count > 1 for count in Counter(names).values())
 
 
 def names_an_owner_without_a_type(answers: Answers) -> bool:
@@ -151,7 +209,10 @@ FAILURES: Final[Mapping[str, tuple[Failure, ...]]] = {
     "ShareFetchRequest": (
         Failure("a group without a name", is_of_a_group_without_a_name),
         Failure("a topic id that is not known", names_an_unknown_id),
+        Failure("an acquire mode that there is not", acquires_in_no_mode),
     ),
+    "StreamsGroupHeartbeatRequest": (Failure("a topology or client tags that cannot be", has_an_impossible_topology),),
+    "DeleteGroupsRequest": (Failure("a share group without the state of any partition", deletes_a_group_here),),
     "AlterShareGroupOffsetsRequest": (Failure("a partition below 0", alters_what_is_not),),
     "DescribeShareGroupOffsetsRequest": (Failure("a group, topic or partition that cannot be", describes_what_is_not),),
 }

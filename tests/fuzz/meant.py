@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from broker.dispatch.route import MAX_REQUEST_ITEMS
 from coordinator.cluster.brokers.features import KRAFT_VERSION
 from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from protocol.messages.produce import ProduceRequest
@@ -236,6 +237,19 @@ def fails_as_a_whole(answers: Answers) -> bool:
     return len(codes) > 1 and set(codes) == {CORRUPT_MESSAGE} and CORRUPT_MESSAGE in error_codes(answers.ours)
 
 
+def has_too_many_items(answers: Answers) -> bool:
+    return bool(answers.ours == CLOSED) and items_of(answers.request) > MAX_REQUEST_ITEMS
+
+
+def items_of(value: Any) -> int:
+    """Returns the number of array items in a part of a request, at all levels."""
+    if isinstance(value, list):
+        return len(value) + sum(map(items_of, value))
+    if not hasattr(value, "__wire__"):
+        return 0
+    return sum(items_of(getattr(value, field.name)) for field in fields_of(type(value)))
+
+
 def is_of_another_epoch(answers: Answers) -> bool:
     """True for a heartbeat of a share group's member, whose epochs differ between the brokers."""
     if not isinstance(answers.request, ShareGroupHeartbeatRequest):
@@ -250,6 +264,7 @@ def has_failed(answer: Any) -> bool:
 
 OF_ANSWERS: Final[tuple[tuple[str, Callable[[Answers], bool]], ...]] = (
     (NOT_IN_TIME, is_not_in_time),
+    ("a request of too many items ends its connection (docs/limits.md)", has_too_many_items),
     (LOST, loses_records),
     (DOUBLED_MARKERS, is_of_doubled_markers),
     (PASSED_OVER_MARKERS, passes_over_the_last),

@@ -14,6 +14,7 @@ import asyncio
 import gc
 import os
 import random
+import re
 import ssl
 import sys
 import tempfile
@@ -48,6 +49,9 @@ MOST_STRANGERS: Final = 200
 LONG_S: Final = 60
 WARM_VISITS: Final = 300
 """Number of visits after which all imports, compilations and caches are complete."""
+
+OF_KERNEL: Final = re.compile(r":\[\d+\]$")
+"""The number after the kind of a file that has no path: socket:[4711]."""
 
 FEW_OBJECTS: Final = 500
 """Tolerance for the number of all objects, because of the interpreter's caches."""
@@ -259,12 +263,25 @@ async def doors(
         yield Doors(broker, authority, stopwatch, large)
 
 
-def objects() -> tuple[int, int, int]:
-    """Returns the number of objects of connections, of all objects, and of open files."""
+class Counted(NamedTuple):
+    """What this process has."""
+
+    own: int
+    """Number of objects of connections."""
+    every: int
+    """Number of all objects."""
+    open_files: Counter[str]
+    """The open files by kind or name, without the files of the broker, which its threads open at any time."""
+
+
+def objects(folder: Path) -> Counted:
+    """Counts objects and open files. `folder` has the files of the broker."""
     gc.collect()
     every = gc.get_objects()
     own = sum(isinstance(one, OF_CONNECTIONS) for one in every)
-    return own, len(every), len(os.listdir("/proc/self/fd"))
+    targets = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+    open_files = (target for target in targets if not target.startswith(f"{folder}/"))
+    return Counted(own, len(every), Counter(OF_KERNEL.sub("", Path(target).name) for target in open_files))
 
 
 async def run(
@@ -276,11 +293,11 @@ async def run(
     with listening, Stopwatch().running() as stopwatch:
         async with doors(folder, problems, stopwatch, large) as made:
             numbers = range(visits) if only is None else range(only, only + 1)
-            before = (0, 0, 0)
+            before = Counted(0, 0, Counter())
             for at, number in enumerate(numbers):
                 if at == min(WARM_VISITS, visits // 2):
                     problems += await made.emptied()
-                    before = objects()
+                    before = objects(folder)
                 heard = len(problems)
                 stopwatch.start()
                 if (problem := await made.visit(random.Random(f"{seed}/{number}"))) is not None:
@@ -290,21 +307,20 @@ async def run(
                     problems.append(f"a callback held the loop for {stopwatch.callback_s:.3f} s")
                 problems[heard:] = [f"visit {number}: {problem}" for problem in problems[heard:]]
             problems += await made.emptied()
-            problems += grown(before, objects(), FEW_OBJECTS if large is None else MORE_OBJECTS)
+            problems += grown(before, objects(folder), FEW_OBJECTS if large is None else MORE_OBJECTS)
             problems += await let_in(made)
             return Outcome(seed, len(numbers), made.counts, problems)
 
 
-def grown(before: tuple[int, int, int], after: tuple[int, int, int], most: int) -> list[str]:
+def grown(before: Counted, after: Counted, most: int) -> list[str]:
     """Returns the objects that remain of ended visits."""
-    own, every, files = (late - early for early, late in zip(before, after, strict=True))
     problems = []
-    if own > 0:
-        problems.append(f"{own} more objects of connections")
-    if every > most:
-        problems.append(f"{every} more objects")
-    if files > 0:
-        problems.append(f"{files} more open files")
+    if after.own > before.own:
+        problems.append(f"{after.own - before.own} more objects of connections")
+    if after.every > before.every + most:
+        problems.append(f"{after.every - before.every} more objects")
+    if after.open_files.total() > before.open_files.total():
+        problems.append(f"more open files: {dict(after.open_files - before.open_files)}")
     return problems
 
 

@@ -7,6 +7,12 @@ from typing import Any
 import pytest
 
 from protocol.errors import ErrorCode
+from protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -17,7 +23,7 @@ from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMa
 from protocol.types import NO_UUID
 from tests.fuzz.differential import comes_apart, strange
 from tests.fuzz.silence import is_silent_over
-from tests.fuzz.twins import NO_ANSWER, Answers
+from tests.fuzz.twins import CLOSED, NO_ANSWER, Answers
 
 FETCH_VERSION = 13
 
@@ -78,6 +84,24 @@ def test_which_of_several_faults_is_told_is_left_open() -> None:
     for updates, is_meant in ((two, True), (two[:1], False)):
         request = UpdateFeaturesRequest(feature_updates=updates)
         assert bool(strange(Answers(request, 1, worded(95, "a is wrong"), worded(95, "b is wrong")))) is not is_meant
+
+
+@pytest.mark.parametrize(("count", "is_meant"), [(500, False), (520, True)])
+def test_a_request_of_too_many_items_ends_its_connection(count: int, is_meant: bool) -> None:
+    topics = [AlterReplicaLogDirTopic(name="t", partitions=[0] * count)] * count
+    request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path="p", topics=topics)])
+    assert bool(strange(Answers(request, 1, CLOSED, {"results": []}))) is not is_meant
+
+
+def test_apache_kafka_deletes_no_share_group_without_state() -> None:
+    request = DeleteGroupsRequest(groups_names=["g", "h"])
+
+    def results(*codes: int) -> dict[str, Any]:
+        return {"results": [{"group_id": name, "error_code": code} for name, code in zip("gh", codes, strict=True)]}
+
+    assert not strange(Answers(request, 2, results(0, 69), results(-1, 69)))
+    assert strange(Answers(request, 2, results(68, 69), results(-1, 69)))
+    assert strange(Answers(request, 2, results(0, 69), results(-1, 0)))
 
 
 def test_apache_kafkas_quorum_without_voters_in_its_log_removes_none() -> None:

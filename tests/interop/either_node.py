@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.jars import APACHE_KAFKA
 from tests.interop import jvm
 from tests.interop.brokers import CLUSTER_ID, Odradek
 from tests.interop.own_quorum import formatted
@@ -33,19 +34,29 @@ class Program(NamedTuple):
     """The way in which one software's nodes are formatted and run."""
 
     format: Callable[..., str]
-    """(data directory, options, arguments of the tool) → the file of options; a formatted directory stays unchanged."""
-    command: Callable[[str], list[str]]
-    """Returns the command line for a file of options."""
+    """(data directory, options, arguments of the tool, version=…) → the file of options; a formatted directory stays
+    unchanged."""
+    command: Callable[[str, str], list[str]]
+    """Returns the command line for a file of options and a version of Apache Kafka."""
     ready: str
     """The log line that shows that the node serves; a broker logs it once it is unfenced."""
 
 
-def _run_apache(file: str) -> list[str]:
-    return jvm.java(f"{jvm.apache_kafka()}/*", "kafka.Kafka", file, flags=(BROKER_HEAP, ApacheNode.VERBOSE))
+def _format_odradek(data: Path, settings: Mapping[str, str], *format_with: str, version: str) -> str:
+    del version  # Apache Kafka's
+    return formatted(data, settings, *format_with)
+
+
+def _run_odradek(file: str, _version: str) -> list[str]:
+    return [Odradek.program, "run", file]
+
+
+def _run_apache(file: str, version: str) -> list[str]:
+    return jvm.java(f"{jvm.apache_kafka(version)}/*", "kafka.Kafka", file, flags=(BROKER_HEAP, ApacheNode.VERBOSE))
 
 
 PROGRAMS = {
-    Make.ODRADEK: Program(formatted, lambda file: [Odradek.program, "run", file], r"^ready (\S+:\d+)$"),
+    Make.ODRADEK: Program(_format_odradek, _run_odradek, r"^ready (\S+:\d+)$"),
     Make.APACHE: Program(format_directory, _run_apache, r"Kafka Server started"),
 }
 
@@ -60,6 +71,8 @@ class EitherNode(Server):
         self.data = folder / f"{role}-{self.node_id}"
         super().__init__(self.data.name, folder / f"{self.data.name}.log")
         self.make = make
+        self.version = APACHE_KAFKA
+        """The version of Apache Kafka, if it runs it."""
         self.folders = [self.data, *(folder / f"{self.data.name}-disk-{disk}" for disk in range(2, disks + 1))]
         """Its log directories; the first has the metadata."""
         self.settings = {**settings, "log.dirs": ",".join(map(str, self.folders))}
@@ -77,8 +90,8 @@ class EitherNode(Server):
         """Runs the node until it serves; a broker must first wait for the end of the session of an earlier killed
         process."""
         program = PROGRAMS[self.make]
-        file = program.format(self.data, self.settings, *self._format_with)
-        self.launch(program.command(file), program.ready, PATIENCE_S)
+        file = program.format(self.data, self.settings, *self._format_with, version=self.version)
+        self.launch(program.command(file, self.version), program.ready, PATIENCE_S)
 
     def end(self) -> None:
         """Stops the node as an operator does, and waits until its leaders have moved."""

@@ -13,8 +13,8 @@ from tests.interop.processes import LineClient, run
 
 HERE = Path(__file__).parent / "jvm"
 
-NEWEST_METADATA = "UNKNOWN 33"
-"""metadata.version 4.4-IV2, as kafka-features 4.3.1 prints it."""
+NEWEST_METADATA = "4.4-IV2"
+"""The newest metadata.version, as kafka-features prints it."""
 
 # The tools by the names of their scripts.
 TOOLS = {
@@ -44,11 +44,15 @@ TOOLS = {
     "kafka-verifiable-share-consumer": "org.apache.kafka.tools.VerifiableShareConsumer",
     "kafka-share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
     "kafka-storage": "kafka.tools.StorageTool",
+    "kafka-streams-application-reset": "org.apache.kafka.tools.StreamsResetter",
     "kafka-streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "transactional-message-copier": "org.apache.kafka.tools.TransactionalMessageCopier",
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
+
+VERSIONS = {"kafka-storage": (APACHE_KAFKA,), "kafka-features": (APACHE_KAFKA, APACHE_TOOLS)}
+"""The versions of the classes of tools, first to last. kafka-features has the releases of the newest."""
 
 
 @cache
@@ -63,8 +67,9 @@ def java(classpath: str, main: str, *arguments: str, flags: tuple[str, ...] = ()
 
 def command_of(name: str, *arguments: str, flags: tuple[str, ...] = ()) -> list[str]:
     """Returns the command line of one of Apache Kafka's tools, by the name of its script."""
-    version = APACHE_KAFKA if name == "kafka-storage" else APACHE_TOOLS
-    return java(f"{apache_kafka(version)}/*", TOOLS[name], *arguments, flags=flags)
+    versions = VERSIONS.get(name, (APACHE_TOOLS,))
+    classpath = ":".join(f"{apache_kafka(version)}/*" for version in versions)
+    return java(classpath, TOOLS[name], *arguments, flags=flags)
 
 
 def tool(name: str, *arguments: str, stdin: str = "", timeout_s: float = 120) -> str:

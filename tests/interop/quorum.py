@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from bench.jars import APACHE_KAFKA
 from tests.interop import jvm
 from tests.interop.brokers import ALONE, CLUSTER_ID, JVM_READY_TIMEOUT_S, Odradek
 from tests.interop.processes import Server, free_port, run
@@ -106,11 +107,18 @@ class Quorum:
         return ApacheNode(self.folder / f"apache-{node_id}", settings, "--no-initial-controllers"), address
 
 
-def format_directory(data: Path, settings: Mapping[str, str], *format_with: str, cluster_id: str = CLUSTER_ID) -> str:
+def format_directory(
+    data: Path,
+    settings: Mapping[str, str],
+    *format_with: str,
+    cluster_id: str = CLUSTER_ID,
+    version: str = APACHE_KAFKA,
+) -> str:
     """Returns the file of properties; formats the directory if it isn't formatted."""
     file = data.with_name(f"{data.name}.properties")
     file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     if not data.exists():
         data.mkdir(parents=True)
-        run(jvm.command_of("kafka-storage", "format", "-t", cluster_id, "-c", str(file), *format_with))
+        words = ("format", "-t", cluster_id, "-c", str(file), *format_with)
+        run(jvm.java(f"{jvm.apache_kafka(version)}/*", jvm.TOOLS["kafka-storage"], *words))
     return str(file)

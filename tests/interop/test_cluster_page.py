@@ -78,7 +78,7 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
 
 
 def test_three_machines_from_nothing_one_more_and_one_less(machines: Machines) -> None:
-    text = section("The controller")
+    text = section("The controllers")
     machines.write("controller", "controller.properties", file_of(text, "controller.properties"))
     for command in commands(text):
         machines.do(command, "controller")

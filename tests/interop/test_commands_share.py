@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from confluent_kafka import AcknowledgeType, ShareConsumer
@@ -36,7 +37,7 @@ def test_records_are_delivered_until_they_are_acknowledged(run: Run, jobs: str) 
     assert run(*consume, "--timeout", "500ms").rows == []
 
 
-def test_a_group_is_listed_described_reset_and_deleted(run: Run, jobs: str) -> None:
+def test_a_group_is_listed_described_reset_and_deleted(run: Run, jobs: str, tmp_path: Path) -> None:
     run("share", "consume", jobs, jobs, "-n", "4")
     (listing,) = [row for row in run("share", "list", "--state", "empty").rows if row["group"] == jobs]
     assert listing["type"] == "share"
@@ -49,6 +50,10 @@ def test_a_group_is_listed_described_reset_and_deleted(run: Run, jobs: str) -> N
     assert run("share", "describe", jobs).rows[0]["lag"] == 4
     run("share", "reset", jobs, "--shift", "1", "--yes")
     assert [row["offset"] for row in run("share", "consume", jobs, jobs, "-n", "1").rows] == [1]
+    plan = tmp_path / "plan.csv"  # as kafka-consumer-groups exports it
+    plan.write_text(f'"{jobs}",0,3\n')
+    run("share", "reset", jobs, "--to-file", str(plan), "--yes", varying={"committed"})
+    assert [row["offset"] for row in run("share", "consume", jobs, jobs, "-n", "1").rows] == [3]
     run("share", "forget", jobs, jobs, "--yes")
     assert run("share", "describe", jobs).rows[0]["partitions"] == []
     run("share", "delete", jobs, "--yes")

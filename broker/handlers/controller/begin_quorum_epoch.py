@@ -9,12 +9,11 @@ from broker.dispatch.api import Api
 from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
-from coordinator.quorum.voting import answer_begin_quorum_epoch
 from protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 
 
-async def begin_quorum_epoch(call: Call[BeginQuorumEpochRequest]) -> BeginQuorumEpochResponse:
-    return answer_begin_quorum_epoch(call.host.quorum.leader, call.request, call.version, call.context.listener)
+async def begin_quorum_epoch(call: Call[BeginQuorumEpochRequest]) -> object:
+    return await call.host.quorum.answer(call.request, call.version, call.context.listener)
 
 
 API = Api(

@@ -37,7 +37,7 @@ async def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeCluste
         error_code=ErrorCode.NONE,
         endpoint_type=CONTROLLERS,
         cluster_id=image.cluster_id,
-        controller_id=call.host.quorum.leader.voter.node_id,
+        controller_id=call.host.quorum.leader_id,
         brokers=controllers,
         cluster_authorized_operations=cluster_operations(call, request.include_cluster_authorized_operations),
     )

@@ -9,12 +9,11 @@ from broker.dispatch.api import Api
 from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
-from coordinator.quorum.voting import answer_end_quorum_epoch
 from protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 
 
-async def end_quorum_epoch(call: Call[EndQuorumEpochRequest]) -> EndQuorumEpochResponse:
-    return answer_end_quorum_epoch(call.host.quorum.leader, call.request, call.version, call.context.listener)
+async def end_quorum_epoch(call: Call[EndQuorumEpochRequest]) -> object:
+    return await call.host.quorum.answer(call.request, call.version, call.context.listener)
 
 
 API = Api(EndQuorumEpochRequest, EndQuorumEpochResponse, end_quorum_epoch, authorize=whole(CLUSTER_ACTION_CLUSTER))

@@ -13,8 +13,8 @@ from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from protocol.messages.fetch import FetchRequest, FetchResponse
 
 
-async def fetch(call: Call[FetchRequest]) -> FetchResponse:
-    return await call.host.quorum.fetch(call.request, call.version, call.context.listener)
+async def fetch(call: Call[FetchRequest]) -> object:
+    return await call.host.quorum.answer(call.request, call.version, call.context.listener)
 
 
 API = Api(FetchRequest, FetchResponse, fetch, authorize=whole(CLUSTER_ACTION_CLUSTER))

@@ -12,8 +12,8 @@ from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 
 
-async def fetch_snapshot(call: Call[FetchSnapshotRequest]) -> FetchSnapshotResponse:
-    return await call.host.quorum.fetch_snapshot(call.request, call.version, call.context.listener)
+async def fetch_snapshot(call: Call[FetchSnapshotRequest]) -> object:
+    return await call.host.quorum.answer(call.request, call.version, call.context.listener)
 
 
 API = Api(FetchSnapshotRequest, FetchSnapshotResponse, fetch_snapshot, authorize=whole(CLUSTER_ACTION_CLUSTER))

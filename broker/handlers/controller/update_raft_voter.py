@@ -6,12 +6,11 @@ from broker.dispatch.api import Api
 from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
-from coordinator.quorum.voters import answer_update
 from protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 
 
-async def update_raft_voter(call: Call[UpdateRaftVoterRequest]) -> UpdateRaftVoterResponse:
-    return answer_update(call.host.quorum.leader, call.request, call.context.listener)
+async def update_raft_voter(call: Call[UpdateRaftVoterRequest]) -> object:
+    return await call.host.quorum.answer(call.request, call.version, call.context.listener)
 
 
 API = Api(UpdateRaftVoterRequest, UpdateRaftVoterResponse, update_raft_voter, authorize=whole(CLUSTER_ACTION_CLUSTER))

@@ -9,12 +9,11 @@ from broker.dispatch.api import Api
 from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import CLUSTER_ACTION_CLUSTER
-from coordinator.quorum.voting import answer_vote
 from protocol.messages.vote import VoteRequest, VoteResponse
 
 
-async def vote(call: Call[VoteRequest]) -> VoteResponse:
-    return answer_vote(call.host.quorum.leader, call.request, call.version, call.context.listener)
+async def vote(call: Call[VoteRequest]) -> object:
+    return await call.host.quorum.answer(call.request, call.version, call.context.listener)
 
 
 API = Api(VoteRequest, VoteResponse, vote, authorize=whole(CLUSTER_ACTION_CLUSTER))

@@ -39,10 +39,16 @@ def abort_record() -> AbortTransactionRecord:
     return AbortTransactionRecord(reason="Controller failover")
 
 
-def controller_records(
-    image: Image, controller_id: int, incarnation_id: Uuid, endpoints: tuple[Endpoint, ...]
-) -> list[MetadataRecord]:
-    """Returns the records that register the controller; none if the metadata.version doesn't support them."""
-    if image.metadata_version < CONTROLLER_REGISTRATION_VERSION:
+def own_registration(
+    controller_id: int, incarnation_id: Uuid, endpoints: tuple[Endpoint, ...]
+) -> ControllerRegistration:
+    """Returns the registration of a controller of this release."""
+    return ControllerRegistration(controller_id, incarnation_id, endpoints, SUPPORTED)
+
+
+def controller_records(image: Image, own: ControllerRegistration) -> list[MetadataRecord]:
+    """Returns the records that register the controller; none if it is registered, or if the metadata.version doesn't
+    support them."""
+    if image.metadata_version < CONTROLLER_REGISTRATION_VERSION or image.controllers.get(own.controller_id) == own:
         return []
-    return [ControllerRegistration(controller_id, incarnation_id, endpoints, SUPPORTED).to_record()]
+    return [own.to_record()]

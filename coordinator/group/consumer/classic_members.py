@@ -16,7 +16,6 @@ from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.group_update import GroupUpdate
 from coordinator.group.consumer.member import Member, MemberState, without_epochs
 from coordinator.group.consumer.membership import dynamic_member, static_member
-from coordinator.group.modern.static_members import check_instance
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
@@ -203,10 +202,7 @@ def _has_a_step_to_make(group: ConsumerGroup, member: Member) -> bool:
 
 
 def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> Member:
-    if instance_id is None:
-        member = group.member(member_id)
-    else:
-        member = check_instance(group.static_member(instance_id), member_id, instance_id)
+    member = group.present(member_id, instance_id)
     if not member.uses_classic_protocol:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.member_id} does not use the classic protocol.")
     if generation != member.member_epoch:
@@ -246,8 +242,6 @@ def leave(
 
 
 def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> Member:
-    if identity.group_instance_id is None:
-        return group.member(identity.member_id)
-    present = group.static_member(identity.group_instance_id)
-    member_id = identity.member_id or (present.member_id if present else "")  # administrators don't know it
-    return check_instance(present, member_id, identity.group_instance_id)
+    static = group.static_member(identity.group_instance_id)
+    member_id = identity.member_id or (static.member_id if static else "")  # administrators don't know it
+    return group.present(member_id, identity.group_instance_id)

@@ -22,7 +22,6 @@ from coordinator.group.consumer.reconciliation import Claimed
 from coordinator.group.consumer.requests import check
 from coordinator.group.consumer.upgrade import find_or_make
 from coordinator.group.modern.group import JOINING, LEAVING, LEAVING_FOR_A_WHILE
-from coordinator.group.modern.static_members import check_instance
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 from protocol.messages.consumer_group_heartbeat import (
@@ -132,10 +131,7 @@ def _leave(
     state: GroupState, request: ConsumerGroupHeartbeatRequest, result: GroupResult, now_ms: int
 ) -> ConsumerGroupHeartbeatResponse:
     group = state.group_of(request.group_id, ConsumerGroup)
-    if request.instance_id is None:
-        member = group.member(request.member_id)
-    else:
-        member = check_instance(group.static_member(request.instance_id), request.member_id, request.instance_id)
+    member = group.present(request.member_id, request.instance_id)
     if request.instance_id is not None and request.member_epoch == LEAVING_FOR_A_WHILE:
         result.records.append(records.COMMON.current(group.group_id, _away(member)))
     else:

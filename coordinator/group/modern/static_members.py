@@ -41,6 +41,13 @@ class StaticGroup(ModernGroup[S, T], Generic[S, T]):
         member_id = self.static_members.get(instance_id) if instance_id is not None else None
         return None if member_id is None else self.members[member_id]
 
+    def present(self, member_id: str, instance_id: str | None) -> S:
+        """Returns a member by its id, and by its instance id if it has one. Raises UNKNOWN_MEMBER_ID and
+        FENCED_INSTANCE_ID."""
+        if instance_id is None:
+            return self.member(member_id)
+        return check_instance(self.static_member(instance_id), member_id, instance_id)
+
     def check_room_for(self, member_id: str, instance_id: str | None, max_size: int) -> None:
         """Raises GROUP_MAX_SIZE_REACHED if a new member would exceed the limit; a member that takes over an instance id
         does not."""
@@ -95,9 +102,9 @@ def static_member(
 ) -> S:
     """Returns the member with the instance id. A joining member replaces the present owner of the id, if it may. Raises
     UNRELEASED_INSTANCE_ID, UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID."""
-    present = group.static_member(instance_id)
     if not joining:
-        return check_instance(present, member_id, instance_id)
+        return group.present(member_id, instance_id)
+    present = group.static_member(instance_id)
     if present is None:
         return dynamic_member(group, member_id, new, joining=True)
     if not may_replace(present):

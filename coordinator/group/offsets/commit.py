@@ -35,6 +35,8 @@ from protocol.types import NO_UUID, Uuid
 NO_RETENTION_MS = -1
 """The retention time of a commit whose offsets expire by offsets.retention.minutes."""
 
+MAX_TIME_MS: Final = (1 << 63) - 1
+
 FIRST_GROUP_ID_NOT_FOUND_VERSION: Final = 9
 
 FIRST_EPOCHS_VERSION: Final = 6
@@ -47,7 +49,7 @@ def commit(
     """Commits offsets of existing topics, with an answer for each partition. Raises KafkaError to reject all."""
     check, effects = _check_member(state, request, client.version, now_ms)
     max_metadata_bytes = state.settings.offset_metadata_max_bytes
-    expires_ms = NO_TIMESTAMP if request.retention_time_ms == NO_RETENTION_MS else now_ms + request.retention_time_ms
+    expires_ms = _expiry_ms(request.retention_time_ms, now_ms)
     records: list[AnyRecord] = []
     topics = []
     for topic in request.topics:
@@ -69,6 +71,11 @@ def commit(
             answers.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
         topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
     return Result(records, (Reply(ticket, OffsetCommitResponse(topics=topics)),), effects)
+
+
+def _expiry_ms(retention_ms: int, now_ms: int) -> int:
+    """Returns the time until which the client wants the offsets retained, at most the largest time."""
+    return NO_TIMESTAMP if retention_ms == NO_RETENTION_MS else min(now_ms + retention_ms, MAX_TIME_MS)
 
 
 def _check_member(

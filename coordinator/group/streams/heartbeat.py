@@ -13,7 +13,6 @@ from coordinator.engine.result import Result, Ticket
 from coordinator.group.config import GroupConfig
 from coordinator.group.modern.group import JOINING, LEAVING, LEAVING_FOR_A_WHILE
 from coordinator.group.modern.static_members import (
-    check_instance,
     dynamic_member,
     has_left_for_a_while,
     static_member,
@@ -273,10 +272,7 @@ def _leave(
     state: GroupState, request: StreamsGroupHeartbeatRequest, result: GroupResult, now_ms: int
 ) -> StreamsHeartbeatResult:
     group = state.group_of(request.group_id, StreamsGroup)
-    if request.instance_id is None:
-        member = group.member(request.member_id)
-    else:
-        member = check_instance(group.static_member(request.instance_id), request.member_id, request.instance_id)
+    member = group.present(request.member_id, request.instance_id)
     if request.shutdown_application:
         StreamsUpdate(state, group, result, now_ms).later(
             partial(StreamsGroup.note_shutdown, member_id=request.member_id)

@@ -202,7 +202,11 @@ def test_a_node_without_names_of_controllers_listeners_has_no_peers() -> None:
         ({"replica.selector.class": "com.example.Nearest"}, "replica.selector.class is com.example.Nearest; "),
         (
             {"controller.quorum.voters": "1@a:1,2@b:1"},
-            "only this node, 1, can be a voter: Odradek has no quorum",
+            "only this node, 1, can be a voter: a quorum of several controllers needs",
+        ),
+        (
+            {**CONTROLLER, "process.roles": "controller", "listeners": "C://:1", "controller.quorum.voters": "2@a:1"},
+            "the node id 1 must be included in the set of voters controller.quorum.voters=[2]",
         ),
         ({"broker.id": "2", "node.id": "1"}, "You must set `node.id` to the same value as `broker.id`."),
         ({"log.roll.ms": "0"}, "log.roll.ms must be greater than or equal to 1"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.share import administration
 from broker.share.state_operations import ReadSummary
 from coordinator.share.key import ShareKey
 from coordinator.share.shard import Summary
@@ -72,3 +73,25 @@ async def test_the_coordinators_of_all_partitions_are_asked_before_one_answers(
         ("h", "one", 0, 4, 0),
         ("h", "two", 0, -1, ErrorCode.COORDINATOR_NOT_AVAILABLE),
     ]
+
+
+async def test_a_coordinator_that_does_not_answer_costs_its_partitions_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(administration, "DESCRIBE_TIMEOUT_S", 0.1)
+    async with InProcess(tmp_path) as served:
+        topic_id = await served.create_topic("one", 2)
+        persister = SlowPersister()
+        monkeypatch.setattr(served.server.broker.share_groups, "persister", persister)
+        topic = DescribeShareGroupOffsetsRequestTopic(topic_name="one", partitions=[0, 1])
+        group = DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=[topic])
+        request = DescribeShareGroupOffsetsRequest(groups=[group])
+        asked = asyncio.ensure_future(served.client().ask(request, 1, DescribeShareGroupOffsetsResponse))
+        await until(lambda: len(persister.reads) == 2)
+        persister.reads[ShareKey("g", topic_id, 0)].set_result(Summary(start_offset=7))
+        (described,) = (await asked).groups[0].topics
+    assert [(one.start_offset, one.error_code) for one in described.partitions] == [
+        (7, 0),
+        (-1, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    ]
+    assert persister.reads[ShareKey("g", topic_id, 1)].cancelled()

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from broker.handlers import APIS
 from broker.handlers.streams_group_heartbeat import LISTED_NAMES
 from broker.request.context import Principal
 from protocol.acl import Operation, PatternType, Permission, Resource
 from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.streams_group_describe import (
@@ -285,3 +287,32 @@ async def test_a_broker_without_the_protocol_serves_no_streams_groups(tmp_path: 
         client = broker.client()
         assert (await beat(client, described=topology())).error_code == ErrorCode.UNSUPPORTED_VERSION
         assert (await describe(client)).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+async def test_a_protocol_that_is_not_enabled_is_refused_before_the_client_is_authorized(tmp_path: Path) -> None:
+    options = {**OPTIONS, "group.coordinator.rebalance.protocols": "classic"}
+    async with InProcess(tmp_path, options) as broker:
+        client = broker.client()
+        client.connection.principal = ALICE
+        assert (await beat(client, described=topology())).error_code == ErrorCode.UNSUPPORTED_VERSION
+        request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id="m", member_epoch=0)
+        response = await client.ask(request, 1, ConsumerGroupHeartbeatResponse)
+        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_every_api_of_a_group_protocol_names_it() -> None:
+    named = {api.key.name: api.protocol.feature for api in APIS if api.protocol is not None}
+    assert named == {
+        "CONSUMER_GROUP_DESCRIBE": "group.version",
+        "CONSUMER_GROUP_HEARTBEAT": "group.version",
+        "ALTER_SHARE_GROUP_OFFSETS": "share.version",
+        "DELETE_SHARE_GROUP_OFFSETS": "share.version",
+        "DESCRIBE_SHARE_GROUP_OFFSETS": "share.version",
+        "SHARE_ACKNOWLEDGE": "share.version",
+        "SHARE_FETCH": "share.version",
+        "SHARE_GROUP_DESCRIBE": "share.version",
+        "SHARE_GROUP_HEARTBEAT": "share.version",
+        "STREAMS_GROUP_DESCRIBE": "streams.version",
+        "STREAMS_GROUP_HEARTBEAT": "streams.version",
+        "STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE": "streams.version",
+    }

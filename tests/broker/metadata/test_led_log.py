@@ -16,6 +16,7 @@ from broker.metadata.snapshots import SnapshotRules
 from broker.steps import STEP_MS
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.formatting import WrongOwner, claim
+from coordinator.cluster.quorum_state import QuorumState, read_quorum_state
 from coordinator.cluster.record import MetadataRecord, decode_batches, encode_batch
 from coordinator.cluster.snapshot import SnapshotId, snapshot_path, write_snapshot
 from coordinator.quorum.log_end import LogEnd
@@ -124,6 +125,14 @@ def test_a_quorum_with_other_voters_is_not_led(tmp_path: Path, voters: tuple[int
     ):
         harness.open()
     assert (harness.folder() / "quorum-state").read_text() == state, "it claimed an epoch"
+
+
+async def test_a_voter_of_the_configuration_is_stored_in_version_0(tmp_path: Path) -> None:
+    harness = formatted(tmp_path)
+    (harness.folder() / SnapshotId(0, 0).file_name).unlink()
+    cluster = harness.open(REACHABLE)
+    state = read_quorum_state(harness.disk, str(harness.folder()))
+    assert (state, cluster.loader.voters) == (QuorumState(1, 1, voters=(1,)), None)
 
 
 async def test_nothing_is_handed_out_before_it_is_on_the_device(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ async def test_a_restart_goes_on_where_the_log_ends(harness: ObserverHarness) ->
     harness.leader.write(*given.topic("invoices", topic_id=OTHER_ID))
     await harness.round()
     assert harness.topics == ["invoices", "orders"]
-    assert read_quorum_state(harness.disk, harness.log.directory) == QuorumState(100, 1)
+    assert read_quorum_state(harness.disk, harness.log.directory) == QuorumState(100, 1, voters=())
 
 
 async def test_a_new_leader_is_found_and_what_the_old_one_had_not_committed_goes(harness: ObserverHarness) -> None:

@@ -49,7 +49,7 @@ async def test_a_controller_tells_of_the_cluster_and_of_itself(controller: Contr
     assert values["kafka_server_raftmetrics_current_state{current_state=leader}"] == 1
     assert values["kafka_server_raftmetrics_current_leader{}"] == NODE
     assert values["kafka_server_raftmetrics_current_vote{}"] == NODE
-    assert values["kafka_server_raftmetrics_high_watermark{}"] == controller.part.led_log.high_watermark > 0
+    assert values["kafka_server_raftmetrics_high_watermark{}"] == controller.part.log.high_watermark > 0
     assert values["kafka_server_socket_server_metrics_connection_count{listener=CONTROLLER,networkProcessor=0}"] == 0
     assert values["process_open_fds{}"] > 3
     assert not any(name.startswith(("kafka_server_brokertopicmetrics", "kafka_topic")) for name in values)

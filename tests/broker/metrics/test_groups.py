@@ -91,6 +91,22 @@ async def test_groups_are_told_as_far_as_there_is_room(broker: InProcess, monkey
     assert members == {"kafka_consumergroup_members{consumergroup=g}", "kafka_consumergroup_members{consumergroup=h}"}
 
 
+async def test_groups_are_counted_by_protocol_and_state(broker: InProcess) -> None:
+    client = await filled(broker)
+    for group in ("g", "h"):
+        await commit(client, 0, 1, group)
+    await commit(client, 1, 1, "g")
+    name = "kafka_server_group_coordinator_metrics"
+    counts = {key.removeprefix(f"{name}_"): value for key, value in (await scraped(broker)).items() if name in key}
+    assert {key: value for key, value in counts.items() if value} == {
+        "group_count{protocol=classic}": 2,
+        "classic_group_count{state=empty}": 2,
+        "offset_count{}": 3,
+    }
+    assert counts["classic_group_count{state=preparing_rebalance}"] == 0
+    assert counts["streams_group_count{state=not_ready}"] == counts["group_count{protocol=share}"] == 0
+
+
 async def test_what_a_group_is_called_is_escaped(broker: InProcess) -> None:
     client, name = await filled(broker), 'a"b\\c\nd}\x00 \ufffdé'
     await commit(client, 0, 1, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from broker.shards.marker_requests import MARKERS, MarkerRequest
 from coordinator.group.records import EndTransaction
+from protocol.codec import decoder, encoder
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -13,7 +14,7 @@ from protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from protocol.types import TopicPartition
+from protocol.types import Buffer, TopicPartition
 
 COMMIT, ABORT = EndTransaction(1, 0, True, 7), EndTransaction(2, 3, False, 7)
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -54,3 +55,18 @@ def test_each_partition_has_its_answer_and_one_that_is_missing_an_error() -> Non
     missing = ErrorCode.UNKNOWN_SERVER_ERROR
     codes = [answer.code if isinstance(answer, KafkaError) else answer for answer in answers]
     assert codes == [None, ErrorCode.TRANSACTION_COORDINATOR_FENCED, missing, missing]
+
+
+def test_a_broker_of_an_older_release_gets_markers_without_a_transaction_version() -> None:
+    """In a rolling upgrade, a coordinator that has transaction.version 2 writes markers to older leaders, too."""
+    sent = [encoder(WriteTxnMarkersRequest, version) for version in (1, 2)]
+    received = []
+    for version, encode in enumerate(sent, 1):
+        parts: list[Buffer] = []
+        encode(MARKERS.pack(BATCH), parts.append)
+        data = memoryview(b"".join(parts))
+        message, end = decoder(WriteTxnMarkersRequest, version)(data, 0, len(data))
+        assert end == len(data)
+        assert isinstance(message, WriteTxnMarkersRequest)
+        received.append([(marker.producer_id, marker.transaction_version) for marker in message.markers])
+    assert received == [[(1, 0), (2, 0)], [(1, 2), (2, 2)]]

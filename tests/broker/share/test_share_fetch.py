@@ -211,6 +211,46 @@ async def test_a_fetch_that_finds_nothing_waits_for_a_release(directory: Path) -
         assert acquired(await waiting) == [(0, 3, 2)]
 
 
+async def test_releases_complete_fetches_that_wait_for_the_same_partitions(directory: Path) -> None:
+    """Each release completes a fetch while another release is under way, and the fetch acquires what both have released
+    (the deadlock of KAFKA-20505)."""
+    async with InProcess(directory, OPTIONS) as broker:
+        first = await Fetching.begin(broker, 2)
+        members = [first, *(Fetching(broker, first.topic_id) for _ in range(3))]
+        everything = [FetchPartition(partition_index=index, acknowledgement_batches=[]) for index in (0, 1)]
+        topics = [FetchTopic(topic_id=first.topic_id, partitions=everything)]
+        for number, member in enumerate(members):
+            await member.fetch(0, member_id=f"member-{number}", topics=topics)
+        owners, waiting = members[:2], members[2:]
+        for partition, owner in enumerate(owners):
+            first.append(4, partition)
+            answer = await owner.fetch(1, member_id=f"member-{partition}", max_wait_ms=5_000)
+            assert acquired(answer) == [(0, 3, 1)]
+        fetches = [
+            asyncio.ensure_future(member.fetch(1, member_id=f"member-{number}", max_wait_ms=60_000, max_records=4))
+            for number, member in enumerate(waiting, 2)
+        ]
+        await broker.settled()
+        assert not any(fetch.done() for fetch in fetches)
+        released = [AcknowledgementBatch(first_offset=0, last_offset=3, acknowledge_types=[2])]
+        releases = [
+            owner.fetch(
+                -1,
+                member_id=f"member-{partition}",
+                topics=[
+                    FetchTopic(
+                        topic_id=first.topic_id,
+                        partitions=[FetchPartition(partition_index=partition, acknowledgement_batches=released)],
+                    )
+                ],
+            )
+            for partition, owner in enumerate(owners)
+        ]
+        async with asyncio.timeout(LONG_S):
+            answers = await asyncio.gather(*releases, *fetches)
+        assert [acquired(answer) for answer in answers] == [[], [], [(0, 3, 2)], [(0, 3, 2)]]
+
+
 async def test_a_connection_that_closes_releases_what_its_member_had(directory: Path) -> None:
     async with serving(directory) as fetching:
         fetching.append(4)

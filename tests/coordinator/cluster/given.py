@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from coordinator.cluster.brokers.activation import controller_records
+from coordinator.cluster.brokers.activation import controller_records, own_registration
 from coordinator.cluster.brokers.features import SUPPORTED, bootstrap_records
 from coordinator.cluster.brokers.heartbeat import broker_heartbeat
 from coordinator.cluster.brokers.registration import register_broker
@@ -47,7 +47,7 @@ def image(*records: MetadataRecord, options: ClusterOptions = OPTIONS) -> Image:
     made = Image("the-cluster")
     made.controller_id = NODE
     apply(made, bootstrap_records())
-    apply(made, controller_records(made, NODE, b"controller-inc--", options.controller_listeners))
+    apply(made, controller_records(made, own_registration(NODE, b"controller-inc--", options.controller_listeners)))
     apply(made, register_broker(made, registration(), RULES)[0])
     apply(made, broker_heartbeat(made, heartbeat(made), RULES)[0])
     apply(made, records)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-import shutil
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.jars import APACHE_KAFKA, locked
-from tests.interop.processes import CACHE, run
+from tests.interop import jvm, node
+from tests.interop.processes import run
 from tests.interop.suites.nodes import Nodes
 from tests.interop.suites.outcomes import REASON_LENGTH, Outcome, Result
 from tests.interop.suites.processes import Process
 
 HERE = Path(__file__).parent / "node"
-FILES = ("package.json", "package-lock.json")
 BUILD_TIMEOUT_S = 3_600
 SLASH = "\N{DIVISION SLASH}"
 NODE_HEADERS = "/usr"
@@ -29,18 +28,7 @@ NODE_HEADERS = "/usr"
 @cache
 def packages() -> Path:
     """Returns the folder with the packages, none of which is built yet."""
-    digest = hashlib.sha256(b"".join((HERE / file).read_bytes() for file in FILES)).hexdigest()[:12]
-    folder = CACHE / "suites" / f"node-{digest}"
-    with locked("suites-node"):
-        if not folder.exists():
-            made = folder.with_suffix(".new")
-            shutil.rmtree(made, ignore_errors=True)
-            made.mkdir(parents=True)
-            for file in FILES:
-                shutil.copy(HERE / file, made)
-            run(["npm", "ci", "--prefix", str(made), "--ignore-scripts", "--no-audit", "--no-fund"], timeout_s=600)
-            made.rename(folder)
-    return folder / "node_modules"
+    return node.packages(HERE, node.LOCKED, "--ignore-scripts") / "node_modules"
 
 
 def version(package: str) -> str:
@@ -50,7 +38,7 @@ def version(package: str) -> str:
 def built(folder: Path, *commands: list[str]) -> Path:
     """Returns the folder after it was built once."""
     mark = folder / ".built"
-    with locked("suites-node"):
+    with locked(f"built-{folder.name}"):
         if not mark.exists():
             for command in commands:
                 program, *arguments = command
@@ -140,16 +128,17 @@ class LibrdkafkaTests(NamedTuple):
         folder = root / "tests"
         settings = process.output.with_suffix(".conf")
         settings.write_text(f"metadata.broker.list={nodes.addresses('PLAINTEXT')}\ntest.topic.random=true\n")
+        environment = {**tools(nodes, process.output.with_suffix(".kafka")), "RDKAFKA_TEST_CONF": str(settings)}
         results: dict[str, Result] = {}
         for name in [tests] if tests else needing_broker((folder / "test.c").read_text()):
-            results |= self._test(name, folder, settings, process)
+            results |= self._test(name, folder, environment, process)
         return results
 
-    def _test(self, name: str, folder: Path, settings: Path, process: Process) -> dict[str, Result]:
+    def _test(self, name: str, folder: Path, environment: Mapping[str, str], process: Process) -> dict[str, Result]:
         report = process.output.with_suffix(".json")
         report.unlink(missing_ok=True)
         environment = {
-            "RDKAFKA_TEST_CONF": str(settings),
+            **environment,
             "TEST_REPORT": str(report),
             "TESTS": name,
             "TEST_KAFKA_VERSION": APACHE_KAFKA,
@@ -168,6 +157,17 @@ class LibrdkafkaTests(NamedTuple):
             )
             for test, found in ended.items()
         }
+
+
+def tools(nodes: Nodes, home: Path) -> Mapping[str, str]:
+    """Returns variables that name the cluster, and a folder with the scripts of Apache Kafka that the tests run."""
+    scripts = home / "bin"
+    scripts.mkdir(parents=True, exist_ok=True)
+    for name in ("kafka-acls", "kafka-topics"):
+        script = scripts / f"{name}.sh"
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(jvm.command_of(name))} "$@"\n')
+        script.chmod(0o755)
+    return {"KAFKA_PATH": str(home), "BROKERS": nodes.addresses("PLAINTEXT")}
 
 
 def needing_broker(source: str) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.interop.processes import ROOT
+from tests.interop.processes import CACHE, ROOT
 
 EXPECTED = Path(__file__).with_name("expected.toml")
 REASON_LENGTH = 300
@@ -76,7 +76,9 @@ def as_json(results: Mapping[str, Result]) -> dict[str, dict[str, str | float]]:
 
 def as_text(result: Mapping[str, object]) -> str:
     """Returns results as a JSON file, with each test on a line of its own. Paths begin at the root of the tree."""
-    text = json.dumps(result, indent=1).replace(f"{ROOT}/", "")
+    text = json.dumps(result, indent=1)
+    for root in (ROOT, CACHE.resolve().parent):  # the cache may be shared with another tree
+        text = text.replace(f"{root}/", "")
     return (
         re.sub(r"\{\n\s+(\"outcome\"[^{}]*?)\n\s*\}", lambda match: f"{{{LINE_BREAK.sub(' ', match[1])}}}", text) + "\n"
     )

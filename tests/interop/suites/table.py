@@ -64,6 +64,11 @@ def one_replica(_: int) -> Mapping[str, str]:
     return {"min.insync.replicas": "1", "group.initial.rebalance.delay.ms": "0"}
 
 
+def four_partitions(number: int) -> Mapping[str, str]:
+    """Settings for tests that produce to partitions of topics that the broker creates."""
+    return {**one_replica(number), "num.partitions": "4"}
+
+
 def _franz_go(nodes: Nodes) -> Mapping[str, str]:
     return {
         "KGO_LOG_LEVEL": os.environ.get("KGO_LOG_LEVEL", "none"),
@@ -77,8 +82,8 @@ def _franz_go(nodes: Nodes) -> Mapping[str, str]:
 
 
 def from_zero(number: int) -> Mapping[str, str]:
-    """Settings for tests that use broker 0, and partitions of topics that it creates."""
-    return {**one_replica(number), "node.id": str(number - 1), "num.partitions": "4"}
+    """Settings for tests that also use broker 0."""
+    return {**four_partitions(number), "node.id": str(number - 1)}
 
 
 def _kafka_python(nodes: Nodes) -> Mapping[str, str]:
@@ -123,7 +128,7 @@ SUITES = (
             f"librdkafka-{protocol}",
             f"librdkafka: its tests with brokers, group protocol `{protocol}`",
             LibrdkafkaTests(protocol),
-            one_replica,
+            four_partitions,
             timeout_s=300,
         )
         for protocol in ("classic", "consumer")

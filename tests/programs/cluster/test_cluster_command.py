@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from cli.main import main
+from coordinator.cluster.snapshot import SnapshotId, read_snapshot
 from programs.cluster import commands
 from programs.cluster.plan import NodePlan
+from protocol.records.control import VotersRecord
 from storage.disk import OsDisk
 from storage.meta_properties import read_meta_properties
 
@@ -47,6 +49,21 @@ def test_a_new_directory_is_formatted_for_all_nodes(started: list[Sequence[NodeP
     assert len({owner and owner.cluster_id for owner in owners}) == 1
     assert (tmp_path / "c/controller/__cluster_metadata-0").is_dir()
     assert "process.roles=broker\n" in (tmp_path / "c/broker-2.properties").read_text()
+
+
+def test_three_controllers_have_the_same_voters(started: list[Sequence[NodePlan]], tmp_path: Path) -> None:
+    assert cluster(tmp_path, "--controllers", "3", "--brokers", "1") == 0
+    names = ("controller", "controller-2", "controller-3")
+    owners = [read_meta_properties(OsDisk(), str(tmp_path / name)) for name in names]
+    checkpoints = [tmp_path / name / "__cluster_metadata-0" / SnapshotId(0, 0).file_name for name in names]
+    quorums = [read_snapshot(OsDisk(), str(checkpoint)).quorum for checkpoint in checkpoints]
+    voters = [next(record for record in quorum if isinstance(record, VotersRecord)) for quorum in quorums]
+    assert voters[0] == voters[1] == voters[2]
+    assert [(voter.voter_id, voter.voter_directory_id) for voter in voters[0].voters] == [
+        (owner.node_id, owner.directory_id) for owner in owners if owner is not None
+    ]
+    assert cluster(tmp_path, "--controllers", "3", "--brokers", "1") == 0
+    assert cluster(tmp_path, "--brokers", "1") == 1
 
 
 def test_ids_and_ports_last_and_brokers_are_added(started: list[Sequence[NodePlan]], tmp_path: Path) -> None:
@@ -88,7 +105,7 @@ def test_a_broker_whose_folder_is_gone_begins_anew(started: list[Sequence[NodePl
 @pytest.mark.parametrize(("words", "problem"), [
     (("--brokers", "0"), "--brokers 0: a cluster has from 1 to 100"),
     (("--brokers", "101"), "--brokers 101: a cluster has from 1 to 100"),
-    (("--controllers", "3"), "--controllers 3: a cluster of Odradek's own has 1; for more, run Apache Kafka's"),
+    (("--controllers", "0"), "--controllers 0: a cluster has from 1 to 9"),
     (("--listen", "nowhere"), "--listen nowhere: is not HOST:PORT"),
     (("--set", "node.id=7"), "--set node.id: each node has its own"),
     (("--set", "num.partition=7"), "--set: num.partition: unknown option; did you mean num.partitions?"),

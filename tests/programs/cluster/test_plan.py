@@ -19,7 +19,7 @@ from programs.cluster.plan import (
 from protocol.config import ConfigError
 from protocol.properties import read_properties
 
-SHAPE = Shape("the-cluster", 19_000, (9092, 9093))
+SHAPE = Shape("the-cluster", (19_000,), (9092, 9093))
 
 
 def test_each_node_has_a_name_a_folder_and_a_port_of_its_own() -> None:
@@ -33,6 +33,15 @@ def test_each_node_has_a_name_a_folder_and_a_port_of_its_own() -> None:
     ]  # fmt: skip
     assert (second.directory, second.file) == ("/data/broker-2", "/data/broker-2.properties")
     assert second.settings["controller.quorum.bootstrap.servers"] == "127.0.0.1:19000"
+
+
+def test_further_controllers_have_ids_that_no_broker_has() -> None:
+    plans = nodes("/data", "10.0.0.1", SHAPE._replace(controller_ports=(19_000, 19_001, 19_002)))
+    controllers = [plan for plan in plans if plan.is_controller]
+    assert [plan.name for plan in controllers] == ["controller", "controller-2", "controller-3"]
+    assert [plan.settings["node.id"] for plan in controllers] == ["0", "101", "102"]
+    servers = {plan.settings["controller.quorum.bootstrap.servers"] for plan in plans}
+    assert servers == {"127.0.0.1:19000,127.0.0.1:19001,127.0.0.1:19002"}
 
 
 @pytest.mark.parametrize(("brokers", "factor", "min_isr"), [(1, "1", "1"), (2, "2", "1"), (3, "3", "2"), (7, "3", "2")])

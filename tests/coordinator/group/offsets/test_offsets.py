@@ -124,6 +124,7 @@ def test_a_client_of_version_1_says_when_the_offset_was_committed() -> None:
 
 def test_a_client_of_versions_2_to_4_says_how_long_the_offset_is_kept() -> None:
     assert commit_of_version(2, retention_time_ms=1_000).expire_timestamp == START_MS + 1_000
+    assert commit_of_version(2, retention_time_ms=(1 << 63) - 1).expire_timestamp == (1 << 63) - 1
     assert commit_of_version(2).expire_timestamp == -1
 
 

@@ -1,0 +1,122 @@
+"""Filters of records: on key, value and headers, and on a path in a JSON value. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from commands.errors import misuse
+from console.records import parse_json
+from protocol.records.record import Record
+
+EXPRESSION: Final = re.compile(
+    r"\s*\$?\.?(?P<path>[^=!<>~]+?)\s*(?:(?P<sign>!=|=|<|>|~)\s*(?P<value>.*?))?\s*", re.DOTALL
+)
+STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
+PATH_HELP: Final = "a path such as order.lines[0].sku, alone or with = != < > ~ and a value"
+
+MISSING: Final = object()
+"""The value at a path that a document doesn't have."""
+
+
+class RecordFilter(NamedTuple):
+    """The conditions that a record must meet; an empty condition is met."""
+
+    key: bytes = b""
+    value: bytes = b""
+    header: bytes = b""
+    document: Callable[[object], bool] | None = None
+    """A condition on the value, if it is JSON."""
+
+    def __bool__(self) -> bool:
+        return bool(self.key or self.value or self.header or self.document)
+
+    def passes(self, record: Record) -> bool:
+        """True if a record meets all conditions."""
+        if self.key and self.key not in (record.key or b""):
+            return False
+        if self.value and self.value not in (record.value or b""):
+            return False
+        if self.header and not any(self.header in line for line in header_lines(record)):
+            return False
+        return self.document is None or self.document(parse_json(record.value or b""))
+
+
+def header_lines(record: Record) -> list[bytes]:
+    """Returns the headers of a record as NAME=VALUE."""
+    return [name.encode(errors="surrogateescape") + b"=" + (value or b"") for name, value in record.headers]
+
+
+def filter_of(parameters: Mapping[str, str]) -> RecordFilter:
+    """Returns the filter that the parameters of a URL name. Raises CommandError."""
+    expression = parameters.get("json", "")
+    return RecordFilter(
+        parameters.get("key", "").encode(),
+        parameters.get("value", "").encode(),
+        parameters.get("header", "").encode(),
+        json_condition(expression) if expression else None,
+    )
+
+
+def json_condition(expression: str) -> Callable[[object], bool]:
+    """Returns the condition of an expression: a path that must exist, or a comparison with the value at the path.
+    Raises CommandError."""
+    match = EXPRESSION.fullmatch(expression)
+    steps = _steps(match["path"]) if match is not None else None
+    if match is None or steps is None:
+        raise misuse(f"json {expression[:80]}: expected {PATH_HELP}")
+    sign, wanted = match["sign"], (match["value"] or "").strip("\"'")
+
+    def passes(document: object) -> bool:
+        value = _at(document, steps)
+        if sign is None:
+            return value is not MISSING
+        return value is not MISSING and _compare(value, sign, wanted)
+
+    return passes
+
+
+def _steps(path: str) -> list[str | int] | None:
+    steps: list[str | int] = []
+    position = 0
+    while position < len(path):
+        match = STEP.match(path, position)
+        if match is None:
+            return None
+        steps.append(match[1] if match[1] is not None else int(match[2]))
+        position = match.end()
+    return steps or None
+
+
+def _at(document: object, steps: list[str | int]) -> object:
+    for step in steps:
+        document = _inside(document, step)
+    return document
+
+
+def _inside(document: object, step: str | int) -> object:
+    """Returns the member of an object, or the item of a list."""
+    if isinstance(step, str):
+        return document.get(step, MISSING) if isinstance(document, dict) else MISSING
+    return document[step] if isinstance(document, list) and step < len(document) else MISSING
+
+
+def _compare(value: object, sign: str, wanted: str) -> bool:
+    text = _text(value)
+    if sign == "~":
+        return wanted in text
+    if sign in "=!=":
+        return (text == wanted) == (sign == "=")
+    try:
+        number, limit = float(text), float(wanted)
+    except ValueError:
+        return (text < wanted) if sign == "<" else (text > wanted)
+    return (number < limit) if sign == "<" else (number > limit)
+
+
+def _text(value: object) -> str:
+    """Returns a JSON value as it is written in an expression."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else str(value)

@@ -1,0 +1,188 @@
+"""Records as the console shows them: masked, decoded, filtered, and with bounded size."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import re2
+
+from commands.errors import misuse
+from protocol.record_text import COORDINATORS, METADATA_TOPIC, decoder
+from protocol.records.batch import TimestampType
+from protocol.records.record import Record
+from protocol.types import TopicPartition
+
+PREVIEW: Final = 1500
+"""Characters of a key or value in a list."""
+
+MAX_SHOWN: Final = 256 * 1024
+"""Characters of a key or value on the page of a record."""
+
+MAX_JSON: Final = 4 * 1024 * 1024
+"""Bytes of the largest value that is read as JSON."""
+
+MASK: Final = "•••".encode()
+
+AUTO: Final = "auto"
+
+
+class ShownRecord(NamedTuple):
+    """A record of a partition, with its masks applied."""
+
+    place: TopicPartition
+    record: Record
+    timestamp_type: TimestampType
+    key_size: int
+    value_size: int
+    """The bytes of key and value, of which `record` may have only the beginning; -1 for null."""
+
+
+def shown(place: TopicPartition, record: Record, kind: TimestampType, most: int | None) -> ShownRecord:
+    """Returns a record for a page, with at most so many bytes of its key and value."""
+    sizes = [-1 if data is None else len(data) for data in (record.key, record.value)]
+    if most is not None and max(sizes) > most:
+        record = record._replace(key=record.key and record.key[:most], value=record.value and record.value[:most])
+    return ShownRecord(place, record, kind, *sizes)
+
+
+class Shown(NamedTuple):
+    """A key or value as text."""
+
+    text: str
+    kind: str
+    is_cut: bool
+    """True if the text is only the beginning."""
+    size: int
+    """The bytes of the key or value; -1 if it is null."""
+
+
+Decode: TypeAlias = Callable[[bytes, int], Shown | None]
+"""Decodes bytes into at most so many characters; None if they aren't of this format."""
+
+
+def cut(text: str, most: int, kind: str, size: int) -> Shown:
+    """Returns a text, or its beginning if it is long."""
+    return Shown(text[:most], kind, len(text) > most, size)
+
+
+def as_text(data: bytes, most: int) -> Shown:
+    """Decodes UTF-8; shows other bytes as replacement characters."""
+    head = data[: most * 4]
+    text = head.decode(errors="replace")
+    return Shown(text[:most], "text", len(text) > most or len(head) < len(data), len(data))
+
+
+def as_hex(data: bytes, most: int) -> Shown:
+    """Shows bytes in hexadecimal, in groups of two bytes."""
+    head = data[: most * 2 // 5]
+    return Shown(head.hex(" ", -2), "hex", len(head) < len(data), len(data))
+
+
+def as_base64(data: bytes, most: int) -> Shown:
+    head = data[: most * 3 // 4]
+    return Shown(b64encode(head).decode(), "base64", len(head) < len(data), len(data))
+
+
+def as_json(data: bytes, most: int) -> Shown | None:
+    """Decodes JSON, indented if it has room for that."""
+    value = parse_json(data)
+    if value is None and data.strip() != b"null":
+        return None
+    indent = 2 if most > PREVIEW else None
+    return cut(json.dumps(value, ensure_ascii=False, indent=indent), most, "json", len(data))
+
+
+def parse_json(data: bytes) -> object:
+    """Returns the value of a JSON text; None if it is null, too large or no JSON."""
+    if len(data) > MAX_JSON:
+        return None
+    try:
+        value: object = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def as_anything(data: bytes, most: int) -> Shown:
+    """Decodes a JSON object or list, else text, else shows hexadecimal."""
+    if data[:1] in (b"{", b"[") and len(data) <= MAX_JSON and (shown := as_json(data, most)) is not None:
+        return shown
+    try:
+        data[: most * 4].decode()
+    except UnicodeDecodeError as error:
+        if error.start < min(len(data), most * 4) - 3:  # else a character was cut
+            return as_hex(data, most)
+    return as_hex(data, most) if _is_binary(data[: most * 4]) else as_text(data, most)
+
+
+def _is_binary(data: bytes) -> bool:
+    """True if bytes have control characters other than white space."""
+    return any(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in data)
+
+
+DECODERS: Final[dict[str, Decode]] = {
+    AUTO: as_anything,
+    "text": as_text,
+    "json": as_json,
+    "hex": as_hex,
+    "base64": as_base64,
+}
+"""The decoders by their names in URLs."""
+
+
+def decode(data: bytes | None, name: str, most: int) -> Shown:
+    """Returns a key or value as text. Bytes that aren't of the named format are shown in hexadecimal."""
+    if data is None:
+        return Shown("null", "null", False, -1)
+    shown = DECODERS[name](data, most)
+    return as_hex(data, most)._replace(kind=f"not {name}") if shown is None else shown
+
+
+def decoder_named(name: str) -> str:
+    """Returns the name of a decoder. Raises CommandError if there is none of this name."""
+    if name not in DECODERS:
+        raise misuse(f"decode {name[:40]}: expected one of {', '.join(DECODERS)}")
+    return name
+
+
+def is_internal(topic: str) -> bool:
+    """True if the records of a topic are decoded with the names of their fields, as `odradek log` does."""
+    return topic in COORDINATORS or topic == METADATA_TOPIC
+
+
+def internal_text(topic: str, record: Record) -> str:
+    """Returns a record of an internal topic with the names of its fields."""
+    return decoder(topic)(record)
+
+
+class Masks:
+    """The patterns whose matches nobody sees: they are replaced before records are decoded or filtered."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        """Raises CommandError for an invalid pattern."""
+        self._patterns = []
+        for pattern in patterns:
+            try:
+                self._patterns.append(re2.compile(pattern.encode()))
+            except re2.error as error:
+                raise misuse(f"--mask {pattern}: {error}") from None
+
+    def __bool__(self) -> bool:
+        return bool(self._patterns)
+
+    def record(self, record: Record) -> Record:
+        """Returns a record with its masks applied."""
+        if not self._patterns:
+            return record
+        headers = [(name, self._data(value)) for name, value in record.headers]
+        return record._replace(key=self._data(record.key), value=self._data(record.value), headers=headers)
+
+    def _data(self, data: bytes | None) -> bytes | None:
+        if data is None:
+            return None
+        for pattern in self._patterns:
+            data = pattern.sub(MASK, data)
+        return data

@@ -1,0 +1,216 @@
+"""Reads records of a topic for a page: forward from a position, backward from the end in growing windows, or live. It
+has the records of a few answers in memory, however many there are."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Final, NamedTuple
+
+from client.clock import next_turn
+from commands.client.cluster_client import ClusterClient
+from commands.errors import CommandError
+from commands.records.fetching import PartitionReader
+from commands.records.positions import END, READ_UNCOMMITTED, START, Position, PositionKind, bounds, resolve
+from console.filters import RecordFilter
+from console.records import Masks, ShownRecord, shown
+from protocol.records.batch import TimestampType
+from protocol.records.record import Record
+from protocol.types import TopicPartition
+
+ANSWER_BYTES: Final = 1024 * 1024
+"""Bytes of one answer of a broker. A larger record comes alone."""
+
+WINDOW: Final = 2000
+MAX_WINDOW: Final = 50_000
+"""Offsets of a partition that are read at once when reading backward with a filter. The window doubles until the
+maximum."""
+
+MAX_OFFSET: Final = (1 << 63) - 1
+
+TURN: Final = 200
+"""Records after which other pages get their turn."""
+
+KEPT_BYTES: Final = 16 * 1024
+"""Bytes of a key or value that a list keeps; the page of a record has all of it."""
+
+LIVE_RECORDS: Final = 50
+"""Records of one live update. If more are written in the time between two updates, the newest are shown."""
+
+LIVE_MS: Final = 300
+"""Pause between live updates."""
+
+
+class Question(NamedTuple):
+    """The records that a page asks for."""
+
+    places: Sequence[TopicPartition]
+    isolation: int
+    start: Position | None
+    """The position to start from; None starts at the start, or at the end if the newest come first."""
+    is_newest_first: bool
+    limit: int
+    filter: RecordFilter
+    is_stream: bool = False
+    """True if records are needed whole and in any order, as for a download."""
+
+
+class Progress(NamedTuple):
+    """The matches since the last progress, and how far the reading has come."""
+
+    records: Sequence[ShownRecord]
+    read: int
+    """Offsets that were read so far."""
+    total: int
+    """Offsets to read at most."""
+    matches: int
+    is_done: bool
+    errors: Sequence[str] = ()
+
+
+Ranges = dict[TopicPartition, tuple[int, int]]
+"""First offset, and the offset after the last one, by partition."""
+
+
+class Scan:
+    """Reads the records that a question asks for."""
+
+    def __init__(self, cluster: ClusterClient, question: Question, masks: Masks) -> None:
+        self._cluster = cluster
+        self._question = question
+        self._masks = masks
+        self._matches = 0
+        self._read = 0
+
+    async def run(self) -> AsyncGenerator[Progress, None]:
+        """Yields progress until all records are read, or the limit of matches is reached."""
+        question = self._question
+        ranges, errors = await self._ranges()
+        total = sum(high - low for low, high in ranges.values())
+        if question.is_newest_first:
+            rounds = self._backward(ranges)
+        else:
+            rounds = self._window(ranges) if question.filter or question.is_stream else self._oldest(ranges)
+        async with aclosing(rounds):
+            async for records in rounds:
+                kept = records[: question.limit - self._matches]
+                self._matches += len(kept)
+                is_full = self._matches >= question.limit
+                yield Progress(kept, self._read, total, self._matches, is_full, errors)
+                if is_full:
+                    return
+        yield Progress((), self._read, total, self._matches, True, errors)
+
+    async def live(self) -> AsyncGenerator[Sequence[ShownRecord], None]:
+        """Yields new matches from now on, the newest first, at most LIVE_RECORDS at once. Yields nothing now and then,
+        so that a closed page is noticed."""
+        question = self._question
+        ends = (await bounds(self._cluster, question.places, question.isolation)).ends
+        reader = self._reader(dict.fromkeys(ends, (0, MAX_OFFSET)))
+        reader.positions |= ends
+        try:
+            while True:
+                matches: list[ShownRecord] = []
+                async for place, records, _ in reader.poll():
+                    matches = heapq.nlargest(LIVE_RECORDS, (*matches, *await self._matching(place, records)), self._age)
+                yield matches
+                await self._cluster.pause(LIVE_MS)
+        finally:
+            await reader.close()
+
+    async def _ranges(self) -> tuple[Ranges, list[str]]:
+        """Returns the offsets to read, and the errors of partitions that can't be read."""
+        question, default = self._question, END if self._question.is_newest_first else START
+        limits = await bounds(self._cluster, question.places, question.isolation)
+        wanted = {place: question.start or default for place in question.places if place not in limits.errors}
+        at, errors = await resolve(self._cluster, wanted, question.isolation)
+        if question.is_newest_first:
+            ranges = {place: (limits.starts[place], offset) for place, offset in at.items()}
+        else:
+            ranges = {place: (offset, limits.ends[place]) for place, offset in at.items()}
+        return ranges, [f"{place}: {error}" for place, error in (limits.errors | errors).items()]
+
+    async def _oldest(self, ranges: Ranges) -> AsyncGenerator[Sequence[ShownRecord], None]:
+        """Yields the oldest records of all partitions together."""
+        limit, oldest = self._question.limit, list[ShownRecord]()
+        while ranges and len(oldest) < limit:  # again if compaction has left gaps
+            firsts = {place: (low, min(high, low + limit)) for place, (low, high) in ranges.items()}
+            async with aclosing(self._window(firsts)) as answers:
+                async for records in answers:
+                    oldest = heapq.nsmallest(limit, (*oldest, *records), self._age)
+            ranges = {place: (firsts[place][1], high) for place, (_, high) in ranges.items() if high > firsts[place][1]}
+        yield oldest
+
+    async def _backward(self, ranges: Ranges) -> AsyncGenerator[Sequence[ShownRecord], None]:
+        """Yields the matches of each window, the newest first."""
+        question = self._question
+        window = WINDOW if question.filter else question.limit
+        left = {place: (low, high) for place, (low, high) in ranges.items() if high > low}
+        while left:
+            part = {place: (max(low, high - window), high) for place, (low, high) in left.items()}
+            newest: list[ShownRecord] = []
+            async with aclosing(self._window(part)) as answers:
+                async for records in answers:
+                    newest = heapq.nlargest(question.limit, (*newest, *records), self._age)
+                    yield ()  # only progress
+            yield newest
+            left = {place: (low, part[place][0]) for place, (low, _) in left.items() if part[place][0] > low}
+            window = min(window * 2, MAX_WINDOW)
+
+    async def _window(self, ranges: Ranges) -> AsyncGenerator[Sequence[ShownRecord], None]:
+        """Yields the matches of each answer within ranges of offsets."""
+        reader = self._reader(ranges)
+        at = {place: low for place, (low, _) in ranges.items()}
+        try:
+            while reader.positions:
+                async for place, records, next_offset in reader.poll():
+                    high = ranges[place][1]
+                    self._read += max(min(next_offset, high) - at[place], 0)
+                    at[place] = next_offset
+                    yield await self._matching(place, [item for item in records if item[0].offset < high])
+                for place in [place for place, offset in reader.positions.items() if offset >= ranges[place][1]]:
+                    del reader.positions[place]
+        finally:
+            await reader.close()
+
+    def _reader(self, ranges: Ranges) -> PartitionReader:
+        reader = PartitionReader(self._cluster, isolation=self._question.isolation, max_bytes=ANSWER_BYTES)
+        reader.positions |= {place: low for place, (low, high) in ranges.items() if high > low}
+        return reader
+
+    async def _matching(
+        self, place: TopicPartition, records: Sequence[tuple[Record, TimestampType]]
+    ) -> list[ShownRecord]:
+        """Returns the records that pass the filter."""
+        question, matches = self._question, list[ShownRecord]()
+        for count, (record, kind) in enumerate(records, 1):
+            masked = self._masks.record(record)
+            if question.filter.passes(masked):
+                matches.append(shown(place, masked, kind, None if question.is_stream else KEPT_BYTES))
+            if count % TURN == 0:
+                await next_turn()
+        return matches
+
+    def _age(self, record: ShownRecord) -> tuple[int, ...]:
+        """Returns the key that sorts records: their offset in one partition, else their time."""
+        if len(self._question.places) == 1:
+            return (record.record.offset,)
+        return (record.record.timestamp, record.place.partition, record.record.offset)
+
+
+async def one_record(cluster: ClusterClient, place: TopicPartition, offset: int, masks: Masks) -> ShownRecord | None:
+    """Returns the record at an offset, whole; None if there is none. Raises CommandError."""
+    limits = await bounds(cluster, [place])
+    if place in limits.errors:
+        raise CommandError(f"{place}: {limits.errors[place]}")
+    if not limits.starts[place] <= offset < limits.ends[place]:
+        return None
+    question = Question(
+        [place], READ_UNCOMMITTED, Position(PositionKind.OFFSET, offset), False, 1, RecordFilter(), True
+    )
+    async with aclosing(Scan(cluster, question, masks).run()) as parts:
+        async for part in parts:
+            for record in part.records:
+                return record if record.record.offset == offset else None
+    return None

@@ -1,0 +1,186 @@
+"""Tests the pages of groups: the list, partitions, members, strips of share groups, reset and deletion."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from console.pages.groups import runs
+from odradek.testing import Broker
+from tests.console.browser import Browser, produce
+
+ODD = "odd/group ?&<b>\u202e"
+
+
+@pytest.fixture(scope="module")
+def topic(broker: Broker) -> str:
+    broker.create_topic("grouped", partitions=2)
+    for partition in (0, 1):
+        produce(broker.bootstrap, "grouped", [b"x"] * 100, partition)
+    return "grouped"
+
+
+def commit(broker: Broker, group: str, *offsets: tuple[str, int, int]) -> None:
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
+    reader.commit(offsets=[TopicPartition(*offset) for offset in offsets], asynchronous=False)
+    reader.close()
+
+
+@pytest.fixture
+def member(broker: Broker, topic: str) -> Iterator[Consumer]:
+    """A member of the group `grouped-live` that has its partitions."""
+    reader = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "grouped-live",
+            "group.protocol": "consumer",
+            "client.id": "reader-7",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    reader.subscribe([topic])
+    message = reader.poll(20)
+    assert message is not None
+    yield reader
+    reader.close()
+
+
+def test_the_list_has_every_group_with_its_lag(browser: Browser, broker: Broker, topic: str) -> None:
+    commit(broker, "grouped-list", (topic, 0, 40), (topic, 1, 90))
+    with browser.events("/live/groups?q=grouped-list") as events:
+        for _, content in events:
+            if "grouped-list" in content:
+                break
+    assert "grouped-list classic Empty 0 70" in browser.get("/groups?q=grouped-list").words
+    assert "No such group" in browser.get("/groups?q=grouped-list&type=share").words
+    assert "grouped-list 70" in browser.get("/topics?q=grouped").words
+
+
+def test_a_group_has_its_partitions(browser: Browser, broker: Broker, topic: str) -> None:
+    commit(broker, "grouped-one", (topic, 0, 40))
+    words = browser.get("/group?name=grouped-one").words
+    assert "lag 60" in words
+    assert "grouped 0 40 100 60" in words
+
+
+def test_a_group_has_its_members(browser: Browser, member: Consumer) -> None:
+    words = browser.get("/group?name=grouped-live").words
+    assert "state Stable" in words
+    assert "members 1" in words
+    assert "reader-7" in words
+    assert "grouped-0, grouped-1" in words
+
+
+def test_a_chart_has_the_lag_of_partitions(browser: Browser, broker: Broker, topic: str) -> None:
+    commit(broker, "grouped-chart", (topic, 0, 40), (topic, 1, 99))
+    with browser.events("/live/groups?q=grouped-chart") as events:
+        for _, content in events:
+            if "grouped-chart" in content:
+                break
+    chart = json.loads(browser.get("/charts/lag?name=grouped-chart").text)
+    assert [(line["label"], line["y"][-1]) for line in chart["series"]] == [("grouped-0", 60), ("grouped-1", 1)]
+    assert json.loads(browser.get("/charts/lag?name=absent").text) == {"x": [], "series": []}
+
+
+def test_a_name_can_have_any_characters(browser: Browser, broker: Broker, topic: str) -> None:
+    commit(broker, ODD, (topic, 0, 1))
+    page = browser.get("/group?name=odd%2Fgroup%20%3F%26%3Cb%3E%E2%80%AE")
+    assert page.status == 200
+    assert "<b>\u202e" not in page.text
+    assert "grouped 0 1 100 99" in page.words
+
+
+def test_a_group_that_is_not_there_is_404(browser: Browser) -> None:
+    assert browser.get("/group?name=absent").status == 404
+    assert browser.get("/group").status == 400
+
+
+def test_a_reset_shows_the_change_first(browser: Browser, broker: Broker, topic: str) -> None:
+    commit(broker, "grouped-reset", (topic, 0, 40), (topic, 1, 90))
+    plan = browser.change("/group/reset", name="grouped-reset", to="-10")
+    assert "grouped-0 40 90 50 grouped-1 90 90 0" in plan.words
+    assert "odradek group reset grouped-reset --to -10 --yes" in plan.words
+    assert "grouped 0 40 100 60" in browser.get("/group?name=grouped-reset").words
+    page = browser.confirm("/group/reset", plan)
+    assert "Reset group grouped-reset: done" in page.words
+    assert "grouped 0 90 100 10" in page.words
+
+
+@pytest.mark.parametrize(
+    ("to", "expected"),
+    [("start", "grouped-0 40 0 -40"), ("shift 5", "grouped-0 40 45 5"), ("shift -99", "grouped-0 40 0 -40"),
+     ("@-1h", "grouped-0 40 0 -40"), ("7", "grouped-0 40 7 -33"), ("+3", "grouped-0 40 3 -37")],
+)  # fmt: skip
+def test_a_reset_goes_to_any_position(browser: Browser, broker: Broker, topic: str, to: str, expected: str) -> None:
+    commit(broker, "grouped-positions", (topic, 0, 40))
+    assert expected in browser.change("/group/reset", name="grouped-positions", to=to).words
+
+
+@pytest.mark.parametrize("to", ["", "soon", "shift", "shift x"])
+def test_a_wrong_position_is_not_planned(browser: Browser, broker: Broker, topic: str, to: str) -> None:
+    commit(broker, "grouped-wrong", (topic, 0, 40))
+    assert browser.change("/group/reset", name="grouped-wrong", to=to).status == 400
+
+
+def test_a_reset_of_a_topic_needs_no_offsets(browser: Browser, broker: Broker, topic: str) -> None:
+    commit(broker, "grouped-topic", (topic, 0, 40))
+    words = browser.change("/group/reset", name="grouped-topic", to="end", topic=topic).words
+    assert "grouped-0 40 100 60 grouped-1 – 100 –" in words
+
+
+def test_a_reset_of_a_group_with_members_is_rejected(browser: Browser, member: Consumer) -> None:
+    member.commit(asynchronous=False)
+    plan = browser.change("/group/reset", name="grouped-live", to="start")
+    assert "until they have left" in plan.words
+    answer = browser.confirm("/group/reset", plan)
+    assert answer.status == 409
+    assert "UNKNOWN_MEMBER_ID" in answer.words
+
+
+def test_deleting_needs_the_name(browser: Browser, broker: Broker, topic: str) -> None:
+    commit(broker, "grouped-doomed", (topic, 0, 1))
+    plan = browser.change("/group/delete", name="grouped-doomed")
+    assert browser.confirm("/group/delete", plan, typed="other").status == 400
+    browser.confirm("/group/delete", plan, typed="grouped-doomed")
+    assert browser.get("/group?name=grouped-doomed").status == 404
+
+
+def odradek(*words: str) -> None:
+    subprocess.run([sys.executable, "-m", "odradek", *words], check=True, capture_output=True, timeout=60)
+
+
+def test_a_share_group_has_strips(browser: Browser, broker: Broker) -> None:
+    broker.create_topic("shared", partitions=1)
+    produce(broker.bootstrap, "shared", [b"x"] * 10)
+    odradek("config", "set", "group", "sharers", "share.auto.offset.reset=earliest", "-b", broker.bootstrap)
+    odradek("share", "consume", "sharers", "shared", "-n", "4", "--release", "-b", broker.bootstrap)
+    page = browser.get("/group?name=sharers")
+    assert "0 to 3: available, delivered 1 times" in page.text
+    assert "Kafka's APIs return" in page.words
+    plan = browser.change("/group/reset", name="sharers", to="end")
+    assert "shared-0 0 10 10" in plan.words
+    assert "odradek share reset sharers --to end --yes" in plan.words
+    assert "shared 0 10" in browser.confirm("/group/reset", plan).words
+
+
+def test_a_strip_has_runs_from_start_to_end() -> None:
+    states = [
+        {"first": 7, "last": 8, "state": "archived", "deliveries": 5},
+        {"first": 2, "last": 4, "state": "acknowledged", "deliveries": 1},
+    ]
+    strip = runs(0, 10, states)
+    assert [(run["first"], run["last"], run["state"]) for run in strip] == [
+        (0, 1, "new"),
+        (2, 4, "acknowledged"),
+        (5, 6, "new"),
+        (7, 8, "archived"),
+        (9, 9, "new"),
+    ]
+    assert [(run["x"], run["width"]) for run in strip][:2] == [(0.0, 200.0), (200.0, 300.0)]
+    assert runs(5, 5, []) == []
+    assert runs(5, 6, [{"first": 0, "last": 3, "state": "archived", "deliveries": 1}])[0]["state"] == "new"

@@ -1,0 +1,252 @@
+"""Tests the pages in a real browser, with a cluster of three brokers: no errors, accessible, usable with keys, at every
+width, and live. `make test-console` runs them, and draws the screenshots of docs/console.md."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from playwright.sync_api import Browser as Chromium
+from playwright.sync_api import ConsoleMessage, Dialog, Page, sync_playwright
+
+from odradek.testing import Cluster
+from tests.console.browser import ConsoleProcess, produce, running_console
+from tests.console.conftest import SCREENSHOTS
+from tests.console.test_hostile_records import HOSTILE
+from tests.sources import ROOT
+
+pytestmark = pytest.mark.console
+
+CHROMIUM = "/usr/bin/chromium"
+AXE = "axe-core@4.14.1"
+WIDE, NARROW = 1280, 400
+
+PAGES = {
+    "overview": "/",
+    "topics": "/topics?sort=-records",
+    "new-topic": "/create-topic",
+    "records": "/topics/orders/records",
+    "search": "/topics/orders/records?json=total%3E900",
+    "live": "/topics/orders/records?live=1",
+    "record": "/topics/orders/records/0/7",
+    "produce": "/topics/orders/produce",
+    "partitions": "/topics/orders",
+    "configs": "/topics/orders/configs?edit=retention.ms",
+    "topic-groups": "/topics/orders/groups",
+    "operations": "/topics/orders/operations",
+    "hostile": "/topics/hostile/records",
+    "groups": "/groups",
+    "group": "/group?name=billing",
+    "share-group": "/group?name=packers",
+    "transactions": "/transactions",
+    "hanging": "/transactions/hanging",
+    "security": "/security",
+    "users": "/security/users",
+    "quotas": "/security/quotas",
+    "absent": "/topics/absent",
+}
+"""The path of each page, by the name of its screenshot."""
+
+SHOWN = ("overview", "topics", "search", "group", "share-group")
+"""The pages in docs/console.md."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(3) as started:
+        fill(started)
+        yield started
+
+
+def fill(cluster: Cluster) -> None:
+    """Writes records, offsets, a share group and a transaction to a cluster."""
+    bootstrap = cluster.bootstrap
+    for name, partitions in (("orders", 6), ("payments", 3), ("shipments", 3)):
+        cluster.create_topic(name, partitions=partitions)
+    for partition in range(6):
+        values = [b'{"order": %d, "total": %d.5, "open": true}' % (at, at * 7 % 1000) for at in range(400)]
+        produce(bootstrap, "orders", values, partition, key=b"customer-%d" % partition, headers=[("trace", b"4f-21")])
+    produce(bootstrap, "payments", [b"paid"] * 20)
+    cluster.create_topic("hostile", partitions=1, configs={"max.message.bytes": "20000000"})
+    for value in HOSTILE.values():
+        produce(bootstrap, "hostile", [value], key=value[:500])
+    for group, behind in (("billing", 30), ("analytics", 250)):
+        reader = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+        reader.commit(offsets=[TopicPartition("orders", at, 400 - behind - at) for at in range(6)], asynchronous=False)
+        reader.close()
+    odradek = [str(ROOT / ".venv/bin/odradek")]
+    share = [*odradek, "share", "consume", "packers", "payments", "-b", bootstrap]
+    reset = [*odradek, "config", "set", "group", "packers", "share.auto.offset.reset=earliest", "-b", bootstrap]
+    for line in (reset, [*share, "-n", "5", "--release"], [*share, "-n", "2", "--reject"]):
+        subprocess.run(line, check=True, capture_output=True, timeout=120)
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "shop-1"})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce("payments", b"x")
+    producer.commit_transaction()
+
+
+@pytest.fixture(scope="module")
+def served(cluster: Cluster) -> Iterator[ConsoleProcess]:
+    with running_console(cluster.bootstrap, "--allow-changes") as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Chromium]:
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The source of axe-core, installed once by npm into .cache."""
+    folder = ROOT / ".cache" / "axe"
+    file = folder / "node_modules" / "axe-core" / "axe.min.js"
+    if not file.exists():
+        line = ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--no-save", AXE]
+        subprocess.run(line, check=True, capture_output=True, timeout=300)
+    return file.read_text()
+
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def opened(chromium: Chromium, served: ConsoleProcess) -> Iterator[Open]:
+    """Opens pages; the test fails if one of them logs an error, or shows a dialog of a script."""
+    faults: list[str] = []
+    contexts = []
+
+    def on_line(line: ConsoleMessage) -> None:
+        if line.type == "error":
+            faults.append(line.text)
+
+    def on_dialog(dialog: Dialog) -> None:
+        faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def open_page(path: str, width: int = WIDE, scheme: Literal["light", "dark"] = "light") -> Page:
+        context = chromium.new_context(viewport={"width": width, "height": 860}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.goto(served.url)
+        page.on("console", on_line)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("dialog", on_dialog)
+        page.goto(served.base + path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not [fault for fault in faults if "404" not in fault]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_accessible(opened: Open, axe: str, name: str, scheme: str) -> None:
+    page = opened(PAGES[name], scheme=scheme)
+    page.wait_for_timeout(400)
+    page.evaluate(axe)
+    result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    serious = [
+        f"{fault['id']}: {fault['help']}: {[node['html'][:160] for node in fault['nodes'][:3]]}"
+        for fault in result["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]
+    assert not serious
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_a_narrow_screen(opened: Open, name: str) -> None:
+    page = opened(PAGES[name], NARROW)
+    page.wait_for_timeout(200)
+    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_page_is_drawn(opened: Open, name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    folder = Path(request.config.getoption(SCREENSHOTS, None) or tmp_path)
+    page = opened(PAGES[name])
+    page.wait_for_timeout(9000)  # for charts of several samples
+    file = folder / f"console-{name}.png"
+    page.screenshot(path=file)
+    assert file.stat().st_size > 10_000
+
+
+def test_keys_go_everywhere(opened: Open) -> None:
+    page = opened("/")
+    for keys, path in (("gt", "/topics"), ("gg", "/groups"), ("gx", "/transactions"), ("gs", "/security"), ("go", "/")):
+        for key in keys:
+            page.keyboard.press(key)
+        page.wait_for_url(f"**{path}")
+    page.keyboard.press("?")
+    assert page.locator("dialog#keys").is_visible()
+    page.keyboard.press("Escape")
+    page.goto(page.url + "topics")
+    page.locator("tbody tr").first.wait_for()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("/")
+    page.keyboard.type("ship")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**q=ship**")
+    assert page.locator("tbody tr").count() == 1
+
+
+def test_the_theme_is_kept(opened: Open) -> None:
+    page = opened("/topics")
+    page.keyboard.press("d")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.reload()
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_new_records_appear_live(opened: Open, cluster: Cluster) -> None:
+    cluster.create_topic("live", partitions=1)
+    page = opened("/topics/live/records?live=1")
+    page.wait_for_timeout(1500)
+    for number in range(3):
+        produce(cluster.bootstrap, "live", [b"fresh-%d" % number])
+        page.get_by_text(f"fresh-{number}").wait_for(timeout=10_000)
+    assert page.locator("tbody tr").first.inner_text().endswith("fresh-2")
+    page.get_by_text("Stop").click()
+    page.get_by_text("Stopped.").wait_for()
+    produce(cluster.bootstrap, "live", [b"unseen"])
+    page.wait_for_timeout(2500)
+    assert page.locator("tbody tr").count() == 3
+
+
+def test_a_search_ends_and_can_be_opened(opened: Open) -> None:
+    page = opened("/topics/orders/records?json=order%3D42&limit=20")
+    page.get_by_text("Done:").wait_for()
+    assert page.get_by_text("Stop").count() == 0
+    assert page.locator("tbody tr").count() == 6
+    page.locator("tbody a").first.click()
+    page.get_by_text('"order": 42').wait_for()
+
+
+def test_the_overview_is_live(opened: Open, cluster: Cluster) -> None:
+    page = opened("/")
+    page.locator(".tile", has_text="topics").wait_for()
+    cluster.create_topic("appears", partitions=1)
+    page.goto(page.url + "topics")
+    page.get_by_text("appears").wait_for(timeout=15_000)
+
+
+def test_a_topic_is_made_with_clicks(opened: Open) -> None:
+    page = opened("/topics")
+    page.get_by_text("New topic").click()
+    page.get_by_label("Name").fill("clicked")
+    page.get_by_text("Show the change").click()
+    page.get_by_text("odradek topic create clicked").wait_for()
+    page.get_by_text("Do it").click()
+    page.get_by_text("Create topic clicked: done").wait_for()

@@ -1,0 +1,96 @@
+"""A quorum of several controllers, of either software, and brokers of Odradek that join it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.interop.brokers import Odradek
+from tests.interop.either_node import EitherNode, Make
+from tests.interop.own_quorum import OdradekNode
+from tests.interop.processes import free_port, run
+from tests.interop.quorum import ONE_OF_EACH
+
+DIRECTORIES = {
+    101: "JEXY6aqzQY-32P5TStzaFg",
+    102: "MvDxzVmcRsaTz33bUuRU6A",
+    103: "07R5amHmR32VDA6jHkGbTA",
+}
+"""The node ids of the voters, and the ids of their directories."""
+
+ODRADEK = (Make.ODRADEK,) * len(DIRECTORIES)
+
+
+class SeveralControllers:
+    """Three voters and their addresses."""
+
+    def __init__(
+        self,
+        folder: Path,
+        makes: Sequence[Make] = ODRADEK,
+        settings: Mapping[str, str] | None = None,
+        *,
+        are_static: bool = False,
+    ) -> None:
+        """`are_static` puts the voters into the configuration instead of the log."""
+        self.folder = folder
+        self.addresses = {node_id: f"127.0.0.1:{free_port()}" for node_id in DIRECTORIES}
+        self.joining = {
+            **ONE_OF_EACH,
+            "process.roles": "broker",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.bootstrap.servers": ",".join(self.addresses.values()),
+            "replica.lag.time.max.ms": "2000",
+            "replica.fetch.backoff.ms": "100",
+            **(settings or {}),
+        }
+        if are_static:
+            del self.joining["controller.quorum.bootstrap.servers"]
+            voters = (f"{node_id}@{address}" for node_id, address in self.addresses.items())
+            self.joining["controller.quorum.voters"] = ",".join(voters)
+        self._format_with = () if are_static else ("--initial-controllers", self.initial)
+        self.nodes = {node_id: self.controller(node_id, make) for node_id, make in zip(DIRECTORIES, makes, strict=True)}
+
+    @property
+    def initial(self) -> str:
+        """Returns the voters as `--initial-controllers` names them."""
+        return ",".join(f"{one}@{address}:{DIRECTORIES[one]}" for one, address in self.addresses.items())
+
+    def controller(self, node_id: int, make: Make) -> EitherNode:
+        settings = {
+            **self.joining,
+            "process.roles": "controller",
+            "node.id": str(node_id),
+            "listeners": f"CONTROLLER://{self.addresses[node_id]}",
+        }
+        return EitherNode(self.folder, make, settings, *self._format_with)
+
+    def broker(self, node_id: int) -> OdradekNode:
+        """Returns a broker of Odradek that joins."""
+        settings = {**self.joining, "node.id": str(node_id), "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}"}
+        return OdradekNode(self.folder / f"odradek-{node_id}", settings)
+
+    def start(self) -> None:
+        for node in self.nodes.values():
+            node.start()
+
+    def stop(self) -> None:
+        for node in self.nodes.values():
+            node.stop()
+            node.forget()
+
+
+def described(bootstrap: str) -> dict[str, object]:
+    """Returns the quorum as `odradek cluster quorum` shows it."""
+    words = [Odradek.program, "cluster", "quorum", "--bootstrap", bootstrap, "--output", "json"]
+    answer = json.loads(run(words).stdout)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def leader_of(bootstrap: str) -> int:
+    """Returns the voter that leads."""
+    leader = described(bootstrap)["leader"]
+    assert isinstance(leader, int)
+    return leader
