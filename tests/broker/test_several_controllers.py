@@ -192,13 +192,19 @@ async def test_without_a_majority_no_request_is_authorized_by_the_lack_of_entrie
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
+def has_caught_up(leader: ControllerServer, node_id: int) -> bool:
+    """True if an observer has had all of the leader's records, which a node must before it becomes a voter."""
+    observers = leader.part.replica.describe().observers
+    return any(observer.key.node_id == node_id and observer.caught_up_ms > 0 for observer in observers)
+
+
 @with_a_quorum
 async def test_a_quorum_grows_and_its_first_voter_leaves(quorum: Quorum) -> None:
     first = await quorum.grow(1)
     assert await quorum.active() == 1
     for node_id in (2, 3):
         added = await quorum.grow(node_id)
-        await until(lambda added=added: added.part.log.high_watermark > 0)  # type: ignore[misc]
+        await until(lambda node_id=node_id: has_caught_up(first, node_id))  # type: ignore[misc]
         assert not added.part.replica.raft.is_voter
         host, port = quorum.endpoint(node_id)
         request = AddRaftVoterRequest(
