@@ -98,6 +98,7 @@ class QuorumNode:
         self.flushes_ms = 5
         self._is_flushing = False
         self._next_flush: Flush | None = None
+        self._appended: list[StoredBatch] = []
         self._flush_target = 0
         """The end of what the flush in progress makes durable; truncations since it began lower it."""
         self._ticket = 0
@@ -125,6 +126,7 @@ class QuorumNode:
         world = self.world
         self.incarnation += 1
         self._is_flushing, self._next_flush = False, None
+        self._appended = []
         self._tickets = {}
         replica = LocalReplica(
             "the-cluster", self.key, (Endpoint(LISTENER, *self.location),) if self.can_vote else (), LISTENER,
@@ -201,6 +203,9 @@ class QuorumNode:
             assert ready.quorum_state.leader_epoch >= self.disk.state.leader_epoch, "the epoch goes back"
             self.store(ready.quorum_state)
             self._may_crash()
+        appended, self._appended = self._appended, []
+        for batch in appended:  # only now can others see them: a crash before may take them with their epoch
+            world.appended(self, batch)
         self._notice(ready)
         for send in ready.sends:
             world.deliver_request(self, send)
@@ -227,8 +232,7 @@ class QuorumNode:
     def _write(self, write: Write) -> SnapshotId | None:
         disk = self.disk
         if isinstance(write, AppendBatches):
-            for batch in disk.append(write):
-                self.world.appended(self, batch)
+            self._appended += disk.append(write)
         elif isinstance(write, TruncateTo):
             assert write.offset >= self._high_watermark, f"node {self.node_id} truncates below its high watermark"
             self.world.counts["truncated"] += 1
