@@ -48,7 +48,7 @@ def shown(place: TopicPartition, record: Record, kind: TimestampType, most: int 
     return ShownRecord(place, record, kind, *sizes)
 
 
-class Shown(NamedTuple):
+class DecodedData(NamedTuple):
     """A key or value as text."""
 
     text: str
@@ -59,34 +59,34 @@ class Shown(NamedTuple):
     """The bytes of the key or value; -1 if it is null."""
 
 
-Decode: TypeAlias = Callable[[bytes, int], Shown | None]
+Decode: TypeAlias = Callable[[bytes, int], DecodedData | None]
 """Decodes bytes into at most so many characters; None if they aren't of this format."""
 
 
-def cut(text: str, most: int, kind: str, size: int) -> Shown:
+def cut(text: str, most: int, kind: str, size: int) -> DecodedData:
     """Returns a text, or its beginning if it is long."""
-    return Shown(text[:most], kind, len(text) > most, size)
+    return DecodedData(text[:most], kind, len(text) > most, size)
 
 
-def as_text(data: bytes, most: int) -> Shown:
+def as_text(data: bytes, most: int) -> DecodedData:
     """Decodes UTF-8; shows other bytes as replacement characters."""
     head = data[: most * 4]
     text = head.decode(errors="replace")
-    return Shown(text[:most], "text", len(text) > most or len(head) < len(data), len(data))
+    return DecodedData(text[:most], "text", len(text) > most or len(head) < len(data), len(data))
 
 
-def as_hex(data: bytes, most: int) -> Shown:
+def as_hex(data: bytes, most: int) -> DecodedData:
     """Shows bytes in hexadecimal, in groups of two bytes."""
     head = data[: most * 2 // 5]
-    return Shown(head.hex(" ", -2), "hex", len(head) < len(data), len(data))
+    return DecodedData(head.hex(" ", -2), "hex", len(head) < len(data), len(data))
 
 
-def as_base64(data: bytes, most: int) -> Shown:
+def as_base64(data: bytes, most: int) -> DecodedData:
     head = data[: most * 3 // 4]
-    return Shown(b64encode(head).decode(), "base64", len(head) < len(data), len(data))
+    return DecodedData(b64encode(head).decode(), "base64", len(head) < len(data), len(data))
 
 
-def as_json(data: bytes, most: int) -> Shown | None:
+def as_json(data: bytes, most: int) -> DecodedData | None:
     """Decodes JSON, indented if it has room for that."""
     value = parse_json(data)
     if value is None and data.strip() != b"null":
@@ -106,7 +106,7 @@ def parse_json(data: bytes) -> object:
     return value
 
 
-def as_anything(data: bytes, most: int) -> Shown:
+def as_anything(data: bytes, most: int) -> DecodedData:
     """Decodes a JSON object or list, else text, else shows hexadecimal."""
     if data[:1] in (b"{", b"[") and len(data) <= MAX_JSON and (shown := as_json(data, most)) is not None:
         return shown
@@ -133,10 +133,10 @@ DECODERS: Final[dict[str, Decode]] = {
 """The decoders by their names in URLs."""
 
 
-def decode(data: bytes | None, name: str, most: int) -> Shown:
+def decode(data: bytes | None, name: str, most: int) -> DecodedData:
     """Returns a key or value as text. Bytes that aren't of the named format are shown in hexadecimal."""
     if data is None:
-        return Shown("null", "null", False, -1)
+        return DecodedData("null", "null", False, -1)
     shown = DECODERS[name](data, most)
     return as_hex(data, most)._replace(kind=f"not {name}") if shown is None else shown
 

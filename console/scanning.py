@@ -42,7 +42,7 @@ LIVE_MS: Final = 300
 """Pause between live updates."""
 
 
-class Question(NamedTuple):
+class RecordQuery(NamedTuple):
     """The records that a page asks for."""
 
     places: Sequence[TopicPartition]
@@ -56,7 +56,7 @@ class Question(NamedTuple):
     """True if records are needed whole and in any order, as for a download."""
 
 
-class Progress(NamedTuple):
+class ScanProgress(NamedTuple):
     """The matches since the last progress, and how far the reading has come."""
 
     records: Sequence[ShownRecord]
@@ -73,17 +73,17 @@ Ranges = dict[TopicPartition, tuple[int, int]]
 """First offset, and the offset after the last one, by partition."""
 
 
-class Scan:
+class RecordScan:
     """Reads the records that a question asks for."""
 
-    def __init__(self, cluster: ClusterClient, question: Question, masks: Masks) -> None:
+    def __init__(self, cluster: ClusterClient, question: RecordQuery, masks: Masks) -> None:
         self._cluster = cluster
         self._question = question
         self._masks = masks
         self._matches = 0
         self._read = 0
 
-    async def run(self) -> AsyncGenerator[Progress, None]:
+    async def run(self) -> AsyncGenerator[ScanProgress, None]:
         """Yields progress until all records are read, or the limit of matches is reached."""
         question = self._question
         ranges, errors = await self._ranges()
@@ -97,10 +97,10 @@ class Scan:
                 kept = records[: question.limit - self._matches]
                 self._matches += len(kept)
                 is_full = self._matches >= question.limit
-                yield Progress(kept, self._read, total, self._matches, is_full, errors)
+                yield ScanProgress(kept, self._read, total, self._matches, is_full, errors)
                 if is_full:
                     return
-        yield Progress((), self._read, total, self._matches, True, errors)
+        yield ScanProgress((), self._read, total, self._matches, True, errors)
 
     async def live(self) -> AsyncGenerator[Sequence[ShownRecord], None]:
         """Yields new matches from now on, the newest first, at most LIVE_RECORDS at once. Yields nothing now and then,
@@ -206,10 +206,10 @@ async def one_record(cluster: ClusterClient, place: TopicPartition, offset: int,
         raise CommandError(f"{place}: {limits.errors[place]}")
     if not limits.starts[place] <= offset < limits.ends[place]:
         return None
-    question = Question(
+    question = RecordQuery(
         [place], READ_UNCOMMITTED, Position(PositionKind.OFFSET, offset), False, 1, RecordFilter(), True
     )
-    async with aclosing(Scan(cluster, question, masks).run()) as parts:
+    async with aclosing(RecordScan(cluster, question, masks).run()) as parts:
         async for part in parts:
             for record in part.records:
                 return record if record.record.offset == offset else None

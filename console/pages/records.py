@@ -31,7 +31,7 @@ from console.records import (
     is_internal,
 )
 from console.rendering import address
-from console.scanning import Question, Scan, one_record
+from console.scanning import RecordQuery, RecordScan, one_record
 from console.visit import PageRequest, event
 from protocol.types import TopicPartition
 
@@ -87,14 +87,14 @@ async def live(visit: PageRequest) -> Response:
     return visit.stream(_tail(visit, scan) if visit.query("live") else _search(visit, scan))
 
 
-async def _tail(visit: PageRequest, scan: Scan) -> AsyncIterator[str]:
+async def _tail(visit: PageRequest, scan: RecordScan) -> AsyncIterator[str]:
     async with aclosing(scan.live()) as rounds:
         async for records in rounds:
             rows = [_row(visit, record) for record in records]
             yield event("records", visit.text("records_rows.html", {"records": rows})) if rows else ": still here\n\n"
 
 
-async def _search(visit: PageRequest, scan: Scan) -> AsyncIterator[str]:
+async def _search(visit: PageRequest, scan: RecordScan) -> AsyncIterator[str]:
     clock, shown_ms = visit.watched.clock, 0
     async with aclosing(scan.run()) as parts:
         async for part in parts:
@@ -108,11 +108,11 @@ async def _search(visit: PageRequest, scan: Scan) -> AsyncIterator[str]:
                 yield event("done", "")
 
 
-def _scan(visit: PageRequest, question: Question) -> Scan:
-    return Scan(visit.cluster, question, visit.terms.masks)
+def _scan(visit: PageRequest, question: RecordQuery) -> RecordScan:
+    return RecordScan(visit.cluster, question, visit.terms.masks)
 
 
-def _question(visit: PageRequest, indexes: Sequence[int], *, is_stream: bool = False) -> Question:
+def _question(visit: PageRequest, indexes: Sequence[int], *, is_stream: bool = False) -> RecordQuery:
     """Returns what the URL asks for. Raises CommandError."""
     topic, start = visit.path("topic"), visit.query("from")
     isolation, order = visit.query("isolation", "committed"), visit.query("order", "newest")
@@ -124,7 +124,7 @@ def _question(visit: PageRequest, indexes: Sequence[int], *, is_stream: bool = F
         "limit", MAX_EXPORT if is_stream else 50, least=1, most=MAX_EXPORT if is_stream else LIMITS[-1]
     )
     decoder_named(visit.query("decode", AUTO))
-    return Question(
+    return RecordQuery(
         [TopicPartition(topic, index) for index in _partitions(visit.query("partitions"), indexes)],
         ISOLATION[isolation],
         _position(visit, start) if start else None,
@@ -173,7 +173,7 @@ def _row(visit: PageRequest, shown: ShownRecord) -> Row:
     return {**row, "key": decode(record.key, AUTO, 200), "value": decode(record.value, name, PREVIEW)}
 
 
-def _commands(visit: PageRequest, topic: str, given: dict[str, str], question: Question) -> list[str]:
+def _commands(visit: PageRequest, topic: str, given: dict[str, str], question: RecordQuery) -> list[str]:
     """Returns the command lines that read the same records, without filters, which they leave to grep."""
     bootstrap = visit.terms.cluster_name.replace(" ", "")
     start = given.get("from") or ("end" if given.get("live") else "start")

@@ -100,6 +100,7 @@ def reported(report: Mapping[str, list[dict[str, Any]]], names: Iterable[str]) -
 LIBRDKAFKA = "@confluentinc/kafka-javascript"
 LOCAL = re.compile(r"_TEST\((\w+),\s*([^,)]+)")
 STATES = {"PASSED": Outcome.PASSED, "FAILED": Outcome.FAILED, "SKIPPED": Outcome.SKIPPED, "RUNNING": Outcome.UNFINISHED}
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 FAILED = re.compile(r"(?:### Test \"\S+\" failed|Test failed).*|.*TEST_FAIL.*|.*: FAIL.*")
 
 
@@ -179,4 +180,5 @@ def needing_broker(source: str) -> list[str]:
 
 def _reason(lines: Iterable[str]) -> str:
     """Returns the first line about a failure."""
-    return next((line.strip()[:REASON_LENGTH] for line in lines if FAILED.search(line)), "")
+    plain = (COLOUR.sub("", line).strip() for line in lines)
+    return next((line[:REASON_LENGTH] for line in plain if FAILED.search(line)), "")
