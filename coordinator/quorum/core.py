@@ -274,12 +274,9 @@ class Core:
                 )
             elif leader_id != NOBODY and endpoints and self.role is Role.UNATTACHED:
                 self.become_follower(epoch, leader_id, endpoints)  # its address was unknown after a restart
-            elif (
-                leader_id != NOBODY
-                and isinstance(self.state, FollowerState)
-                and len(endpoints) > len(self.leader_endpoints)
-            ):
-                self.leader_endpoints = endpoints
+            elif leader_id != NOBODY and isinstance(self.state, FollowerState | ProspectiveState):
+                by_listener = {endpoint.name.upper(): endpoint for endpoint in (*self.leader_endpoints, *endpoints)}
+                self.leader_endpoints = tuple(by_listener.values())  # the leader may have moved
             return
         own = leader_id == self.replica.key.node_id
         endpoints = endpoints or self.endpoints_of(leader_id)
