@@ -165,7 +165,9 @@ def remove_unknown(world: QuorumWorld) -> None:
 
 def lose_disk(world: QuorumWorld) -> None:
     node: QuorumNode = world.dice.choice(list(world.nodes.values()))
-    if not world.is_static and not world.dead and not world.has_moved and world.survives_loss(node.key):
+    finds_others = any(location != node.location for location in world.bootstrap)
+    is_survived = not world.dead and not world.has_moved and world.survives_loss(node.key)
+    if finds_others and not world.is_static and is_survived:
         world.lose_disk(node)
 
 
