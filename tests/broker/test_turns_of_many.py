@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.dispatch import dispatcher, parts
+from broker.dispatch import dispatcher, parts, route
 from broker.handlers import APIS, alter_configs
 from broker.metadata import deciding
 from broker.request import audit, turns
@@ -40,8 +40,9 @@ LIMITS = {
     (turns, "ENTRIES"): 4,
     (parts, "PART_ENTRIES"): 8,
     (alter_configs, "PART_ENTRIES"): 8,
-    (dispatcher, "LARGE_REQUEST_BYTES"): 64,
+    (route, "LARGE_REQUEST_BYTES"): 64,
     (dispatcher, "MAX_BYTES_ON_LOOP"): 64,
+    (route, "MAX_BYTES_ON_LOOP"): 64,
     (deciding, "MAX_ENTRIES_ON_LOOP"): 8,
     (machine, "MAX_RECORDS_AT_ONCE"): 8,
     (loader, "SLICE"): 8,

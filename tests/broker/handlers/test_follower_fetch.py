@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from broker.dispatch import dispatcher, parts
+from broker.dispatch import parts, route
 from broker.handlers import delete_records
 from broker.replica.partition import Partition
 from coordinator.cluster.topics import topic
@@ -222,7 +222,7 @@ async def test_all_parts_of_a_deletion_have_one_deadline(
         clock.advance(timeouts_ms[-1])
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
-    monkeypatch.setattr(dispatcher, "LARGE_REQUEST_BYTES", 1)
+    monkeypatch.setattr(route, "LARGE_REQUEST_BYTES", 1)
     monkeypatch.setattr(parts, "PART_ENTRIES", 1)
     monkeypatch.setattr(delete_records, "deleted_everywhere", time_out)
     broker.server.broker.clock = clock
