@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker.request.eager import Waiting, begin
 from broker.shards.high_watermarks import high_watermark
 from broker.shards.translations import seen_by_client
 from broker.share.initializing import initialize
@@ -44,7 +45,10 @@ class OffsetDescription(NamedTuple):
 async def describe_offset(groups: ShareGroups, key: ShareKey) -> OffsetDescription:
     """Returns a share partition's start offset, leader epoch and lag, or the error of its state;
     COORDINATOR_NOT_AVAILABLE if they are not known within DESCRIBE_TIMEOUT_S."""
-    description = asyncio.ensure_future(_describe(groups, key))
+    begun = begin(_describe(groups, key))
+    if not isinstance(begun, Waiting):
+        return begun
+    description = asyncio.ensure_future(begun)
     try:
         done, _ = await asyncio.wait((description,), timeout=DESCRIBE_TIMEOUT_S)
     finally:

@@ -60,6 +60,9 @@ NOT_HERE = frozenset({
 NO_CREATION = {"auto.create.topics.enable": "false"}
 """Metadata creates no topics here, and neither does CreateTopics, which only validates."""
 
+NO_DELAY = {"group.streams.initial.rebalance.delay.ms": "0"}
+"""The tasks of a streams group are assigned before the requests, not in a callback during one of them."""
+
 pytestmark = pytest.mark.source_only
 
 
@@ -71,7 +74,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def broker(tmp_path: Path, small_limits: None) -> AsyncIterator[tuple[InProcess, bytes]]:
-    async with InProcess(tmp_path, {**OPTIONS, **NO_CREATION}) as served:
+    async with InProcess(tmp_path, {**OPTIONS, **NO_CREATION, **NO_DELAY}) as served:
         yield served, await furnished(served)
 
 
