@@ -32,7 +32,8 @@ from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource,
 from programs.run.controller import controller_dispatcher
 from programs.run.jobs import COMMON_JOBS, Keeper
 from programs.run.listening import Listening, bind_all, listen_all, metrics_endpoint
-from programs.run.metadata_settings import metadata_settings, quorum_of
+from programs.run.metadata_settings import metadata_settings
+from programs.run.quorum_settings import quorum_of
 from protocol.errors import KafkaError
 from storage.disk import OsDisk
 from storage.failure import LogDirFailure, LogDirFull

@@ -27,7 +27,7 @@ from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.configs.alter import refused_by_broker
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.image import Image
-from programs.run.metadata_settings import quorum_of
+from programs.run.quorum_settings import quorum_of
 from protocol.errors import KafkaError
 from protocol.messages.alter_configs import AlterConfigsRequest
 from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest

@@ -21,6 +21,8 @@ STRINGS: Mapping[str, str | None] = {
     "name": TOPIC,
     "topic_name": TOPIC,
     "topic_names": TOPIC,
+    "source_topics": TOPIC,
+    "repartition_sink_topics": TOPIC,
     "group_id": "group",
     "groups": "group",
     "groups_names": "group",
