@@ -403,7 +403,10 @@ class QuorumWorld:
         return all(2 * sum(voter.key not in gone for voter in voters) > len(voters) for voters in self._voter_sets())
 
     def survives_removal(self, key: ReplicaKey) -> bool:
-        """True if every voter set keeps a majority when a voter is removed from it."""
+        """True if every voter set keeps a majority when a voter is removed from it. A node that has moved may be needed
+        for that majority, and can't be reached before its new address is committed."""
+        if self.has_moved:
+            return False
         for voters in self._voter_sets():
             after = [voter.key for voter in voters if voter.key != key]
             if 2 * sum(other not in self.dead for other in after) <= len(after):
