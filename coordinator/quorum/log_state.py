@@ -34,6 +34,13 @@ class LogState:
         self.generation = 0
         """Number of truncations, by which late answers and late flushes are recognized."""
         self._epochs = [LogEnd(offset, epoch) for epoch, offset in log.epochs]
+        self._continue_snapshot()
+
+    def _continue_snapshot(self) -> None:
+        """Sets the epoch of a log that ends at a snapshot and has no records: records of the same epoch may follow."""
+        if not self._epochs:
+            ends = (snapshot for snapshot in self.snapshots if 0 < snapshot.offset == self.end_offset)
+            self._epochs = [LogEnd(snapshot.offset, snapshot.epoch) for snapshot in ends]
 
     @property
     def end(self) -> LogEnd:
@@ -103,6 +110,7 @@ class LogState:
         self.generation += 1
         while self._epochs and self._epochs[-1].offset >= offset:
             self._epochs.pop()
+        self._continue_snapshot()
 
     def replace(self, snapshot_id: SnapshotId) -> None:
         """Replaces the whole log by a snapshot."""
