@@ -1,4 +1,4 @@
-"""What hatchling doesn't do itself: the wheel's compiled core, and links of the package's page.
+"""Extends hatchling: builds the wheel's compiled core, and adds links of the package's page.
 
 The core is the modules of the hot path as C extensions, which mypyc compiles from the same sources. The listed modules
 are those in which the interpreter's work dominates the profile; pyproject.toml has the list. The wheel has every module

@@ -82,7 +82,7 @@ Action = Callable[[Request], Awaitable[Response]]
 
 
 class Entrance(NamedTuple):
-    """How browsers reach the console and log in."""
+    """The names and the cookie of the console, and its way to log in."""
 
     door: Door
     visitors: Visitors

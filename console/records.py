@@ -40,11 +40,13 @@ class ShownRecord(NamedTuple):
     """The bytes of key and value, of which `record` may have only the beginning; -1 for null."""
 
 
-def shown(place: TopicPartition, record: Record, kind: TimestampType, most: int | None) -> ShownRecord:
-    """Returns a record for a page, with at most so many bytes of its key and value."""
+def shown(place: TopicPartition, record: Record, kind: TimestampType, max_bytes: int | None) -> ShownRecord:
+    """Returns a record for a page, with at most `max_bytes` of its key and of its value."""
     sizes = [-1 if data is None else len(data) for data in (record.key, record.value)]
-    if most is not None and max(sizes) > most:
-        record = record._replace(key=record.key and record.key[:most], value=record.value and record.value[:most])
+    if max_bytes is not None and max(sizes) > max_bytes:
+        record = record._replace(
+            key=record.key and record.key[:max_bytes], value=record.value and record.value[:max_bytes]
+        )
     return ShownRecord(place, record, kind, *sizes)
 
 
@@ -60,7 +62,7 @@ class DecodedData(NamedTuple):
 
 
 Decode: TypeAlias = Callable[[bytes, int], DecodedData | None]
-"""Decodes bytes into at most so many characters; None if they aren't of this format."""
+"""Decodes bytes into text of at most the given number of characters; returns None if they have another format."""
 
 
 def cut(text: str, most: int, kind: str, size: int) -> DecodedData:
@@ -159,7 +161,7 @@ def internal_text(topic: str, record: Record) -> str:
 
 
 class Masks:
-    """The patterns whose matches nobody sees: they are replaced before records are decoded or filtered."""
+    """Patterns whose matches are hidden: they are replaced before records are decoded or filtered."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         """Raises CommandError for an invalid pattern."""

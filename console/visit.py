@@ -24,9 +24,15 @@ MAX_FIELDS: Final = 20_000
 MAX_STREAMS: Final = 250
 """Number of live parts of pages at the same time, in all browsers."""
 
+FIRST_MS: Final = 150
+"""Time for which a page waits for the first sample, before it is shown without one."""
+
+EVERY_MS: Final = 10_000
+"""Time after which a live part is sent again even if there is no new sample, which also finds closed connections."""
+
 
 class Terms(NamedTuple):
-    """What all pages share."""
+    """The settings that all pages share."""
 
     templates: Templates
     audit: ChangeLog
@@ -109,6 +115,20 @@ class PageRequest:
             "notice": "" if self.is_part else self.visitor.take_notice(),
             "here": self.request.url.path,
         }
+
+    def live(self, name: str, values: Callable[[], Mapping[str, object] | None]) -> Response:
+        """Returns a stream of a page's live part, made anew for each sample; nothing is sent while there are no
+        values."""
+
+        async def events() -> AsyncIterator[str]:
+            while True:
+                await self.watched.renewed(EVERY_MS)
+                self.watched.look()
+                current = values()
+                if current is not None:
+                    yield event(name, self.text(f"{name}_live.html", current))
+
+        return self.stream(events())
 
     def stream(self, events: AsyncIterator[str]) -> Response:
         """Returns a stream of server-sent events, which ends with the connection."""

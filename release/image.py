@@ -30,7 +30,7 @@ UNUSED = (
     "usr/lib/python3.11/ensurepip", "usr/lib/python3.11/turtledemo", "usr/lib/python3.11/idlelib",
     "usr/lib/python3.11/lib2to3", "var/cache", "var/lib/apt", "var/log/*",
 )  # fmt: skip
-"""What a container never uses of Debian's packages. Licences in /usr/share/doc stay."""
+"""Files of Debian's packages that a container never uses. Licences in /usr/share/doc stay."""
 
 DOCS = ("--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-include=/usr/share/doc/*/copyright")
 

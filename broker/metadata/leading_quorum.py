@@ -6,7 +6,7 @@ Source: the fetch purgatory of Kafka's KafkaRaftClient.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from broker.clock import Clock, done_by
 from broker.metadata.led_log import LedLog
@@ -15,6 +15,7 @@ from broker.metadata.snapshots import Snapshots
 from coordinator.cluster.formatting import Identity
 from coordinator.quorum.leader import QuorumLeader, Voter
 from coordinator.quorum.pieces import PieceWish
+from coordinator.quorum.ready import Request
 from coordinator.quorum.replicas import ReplicaKey, ReplicaProgress
 from coordinator.quorum.snapshot_pieces import piece_response, piece_wish
 from coordinator.quorum.voters import answer_update, error_of_added, error_of_removed
@@ -30,18 +31,6 @@ from protocol.messages.vote import VoteRequest
 
 if TYPE_CHECKING:
     from broker.metadata.observing import Threads
-
-QuorumRequest: TypeAlias = (
-    VoteRequest
-    | BeginQuorumEpochRequest
-    | EndQuorumEpochRequest
-    | FetchRequest
-    | FetchSnapshotRequest
-    | AddRaftVoterRequest
-    | RemoveRaftVoterRequest
-    | UpdateRaftVoterRequest
-)
-"""The requests that a node of the quorum answers."""
 
 
 class DescribedQuorum(NamedTuple):
@@ -62,7 +51,7 @@ class QuorumNode(Protocol):
         """The node that leads; -1 if it is unknown."""
         ...
 
-    async def answer(self, request: QuorumRequest, version: int, listener: str) -> object:
+    async def answer(self, request: Request, version: int, listener: str) -> object:
         """Returns the response to another node's request, which came on this listener."""
         ...
 
@@ -85,7 +74,7 @@ class LeadingQuorum:
     def leader_id(self) -> int:
         return self.leader.voter.node_id
 
-    async def answer(self, request: QuorumRequest, version: int, listener: str) -> object:
+    async def answer(self, request: Request, version: int, listener: str) -> object:
         """Answers a request of another node, which came on this listener. Raises LogDirFailure."""
         leader = self.leader
         match request:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from broker.clock import Clock, Timer, pause
 from broker.logging import get_logger
 from broker.metadata.controllers import Controllers
-from broker.metadata.leading_quorum import DescribedQuorum, QuorumRequest
+from broker.metadata.leading_quorum import DescribedQuorum
 from broker.metadata.observing import Threads
 from broker.metadata.replicated_log import ReplicatedLog
 from broker.metadata.snapshots import Snapshots
@@ -24,8 +24,9 @@ from client.errors import PeerError, RequestTimedOut, UnsupportedVersion
 from client.settings import SOFTWARE_NAME, SOFTWARE_VERSION
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.quorum_state import NOBODY
+from coordinator.quorum.leading import fill_piece
 from coordinator.quorum.observer import BeginSnapshot, DropSnapshot, WritePiece
-from coordinator.quorum.pieces import PieceWish, SnapshotPiece
+from coordinator.quorum.pieces import PieceWish
 from coordinator.quorum.raft import Raft
 from coordinator.quorum.ready import (
     AdoptSnapshot,
@@ -35,6 +36,7 @@ from coordinator.quorum.ready import (
     RaftReply,
     ReadRecords,
     Ready,
+    Request,
     Send,
     TruncateTo,
     Write,
@@ -210,7 +212,7 @@ class RaftReplica:
     def leader_id(self) -> int:
         return self.raft.leader_id
 
-    async def answer(self, request: QuorumRequest, version: int, listener: str) -> object:
+    async def answer(self, request: Request, version: int, listener: str) -> object:
         """Returns the response to another node's request, which came on this listener. Raises KafkaError,
         LogDirFailure."""
         if not self._takes_part:
@@ -226,7 +228,7 @@ class RaftReplica:
             assert isinstance(reply.response, FetchSnapshotResponse)
             wish = reply.read
             piece = await self._threads.call(lambda: self._log.read_snapshot_piece(*wish))
-            set_piece(reply.response, wish, piece)
+            fill_piece(reply.response, piece)
         return reply.response
 
     def describe(self) -> DescribedQuorum:
@@ -403,14 +405,3 @@ def in_time_of_day(progress: ReplicaProgress, ahead_ms: int) -> ReplicaProgress:
         time_ms + ahead_ms if time_ms >= 0 else time_ms for time_ms in (progress.fetched_ms, progress.caught_up_ms)
     )
     return progress._replace(fetched_ms=fetched_ms, caught_up_ms=caught_up_ms)
-
-
-def set_piece(response: FetchSnapshotResponse, wish: PieceWish, piece: SnapshotPiece | None) -> None:
-    """Sets the piece of a snapshot in a response; None if the snapshot is gone."""
-    data = response.topics[0].partitions[0]
-    if piece is None:
-        data.error_code = ErrorCode.SNAPSHOT_NOT_FOUND
-    elif not 0 <= wish.position < piece.size_bytes:
-        data.error_code = ErrorCode.POSITION_OUT_OF_RANGE
-    else:
-        data.size, data.position, data.unaligned_records = piece.size_bytes, wish.position, piece.content

@@ -50,8 +50,6 @@ class StandardAuthorizer:
         self, context: Context, operation: Operation, resource: Resource, name: str, *, quiet: bool = False
     ) -> bool:
         """True if the client may do the operation on the resource."""
-        if not self._is_loaded():
-            return str(context.principal) in self._super_users
         connection = context.connection
         is_stale = connection.decided_by != self._version or connection.decided_for is not connection.principal
         if is_stale or len(connection.decisions) >= MAX_DECISIONS:
@@ -62,6 +60,8 @@ class StandardAuthorizer:
         if is_allowed and operation not in ADMINISTRATION:
             return True
         if is_allowed is None:
+            if not self._is_loaded():  # and remembers nothing
+                return str(context.principal) in self._super_users
             is_allowed = connection.decisions[key] = self._decide(context, operation, resource, name)
         if not quiet:
             self._audit.decided(context, operation, resource, name, is_allowed=is_allowed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from starlette.responses import JSONResponse, Response
@@ -16,10 +16,9 @@ from commands.printing import Row
 from commands.records.positions import Offsets, bounds, parse_position, resolve
 from commands.shares.offsets import set_start_offsets, start_offsets, state_rows
 from console.changes import Plan
-from console.pages.overview import EVERY_MS, FIRST_MS
 from console.pages.tables import Column, Table, table_of
 from console.rendering import address
-from console.visit import PageRequest, event
+from console.visit import FIRST_MS, PageRequest
 from protocol.types import TopicPartition
 
 COLUMNS: Final = (
@@ -46,19 +45,15 @@ SHARE_LIMITS: Final = (
 
 async def listing(visit: PageRequest) -> Response:
     await visit.watched.ready(FIRST_MS)
-    return visit.render("groups.html", {"table": _table(visit), "is_read": visit.watched.sample is not None})
+    return visit.render("groups.html", _values(visit))
 
 
 async def live(visit: PageRequest) -> Response:
-    return visit.stream(_events(visit))
+    return visit.live("groups", lambda: None if visit.watched.sample is None else _values(visit))
 
 
-async def _events(visit: PageRequest) -> AsyncIterator[str]:
-    while True:
-        await visit.watched.renewed(EVERY_MS)
-        visit.watched.look()
-        if visit.watched.sample is not None:
-            yield event("groups", visit.text("groups_live.html", {"table": _table(visit), "is_read": True}))
+def _values(visit: PageRequest) -> dict[str, object]:
+    return {"table": _table(visit), "is_read": visit.watched.sample is not None}
 
 
 def _table(visit: PageRequest) -> Table:

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Final
-
 from starlette.responses import JSONResponse, Response
 
 from cli.times import show_time
 from commands.printing import Row
 from commands.state.quorum import NOBODY
-from console.visit import PageRequest, event
+from console.visit import FIRST_MS, PageRequest
 from console.watching import WatchedCluster
-
-FIRST_MS: Final = 150
-"""Time for which the page waits for the first sample, before it shows the page without one."""
-
-EVERY_MS: Final = 10_000
-"""Time after which a live part is sent again even if there is no new sample, which also finds closed connections."""
 
 
 async def page(visit: PageRequest) -> Response:
@@ -26,14 +17,7 @@ async def page(visit: PageRequest) -> Response:
 
 
 async def live(visit: PageRequest) -> Response:
-    return visit.stream(_events(visit))
-
-
-async def _events(visit: PageRequest) -> AsyncIterator[str]:
-    while True:
-        await visit.watched.renewed(EVERY_MS)
-        visit.watched.look()
-        yield event("overview", visit.text("overview_live.html", _values(visit.watched)))
+    return visit.live("overview", lambda: _values(visit.watched))
 
 
 async def throughput(visit: PageRequest) -> Response:

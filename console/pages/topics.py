@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from starlette.responses import Response
@@ -24,10 +24,9 @@ from commands.state.configs import (
 )
 from commands.state.topic_changes import create_topics, delete_records, delete_topics, grow_topic
 from console.changes import Plan
-from console.pages.overview import EVERY_MS, FIRST_MS
 from console.pages.tables import Column, Table, table_of
 from console.rendering import address
-from console.visit import PageRequest, event
+from console.visit import FIRST_MS, PageRequest
 from console.watching import topic_rows
 from protocol.messages.describe_configs import DescribeConfigsResourceResult
 from protocol.messages.metadata import MetadataResponseTopic
@@ -55,19 +54,15 @@ TABS: Final = (
 
 async def listing(visit: PageRequest) -> Response:
     await visit.watched.ready(FIRST_MS)
-    return visit.render("topics.html", {"table": _table(visit), "is_read": visit.watched.sample is not None})
+    return visit.render("topics.html", _values(visit))
 
 
 async def live(visit: PageRequest) -> Response:
-    return visit.stream(_events(visit))
+    return visit.live("topics", lambda: None if visit.watched.sample is None else _values(visit))
 
 
-async def _events(visit: PageRequest) -> AsyncIterator[str]:
-    while True:
-        await visit.watched.renewed(EVERY_MS)
-        visit.watched.look()
-        if visit.watched.sample is not None:
-            yield event("topics", visit.text("topics_live.html", {"table": _table(visit), "is_read": True}))
+def _values(visit: PageRequest) -> dict[str, object]:
+    return {"table": _table(visit), "is_read": visit.watched.sample is not None}
 
 
 def _table(visit: PageRequest) -> Table:

@@ -15,7 +15,7 @@ from coordinator.cluster.snapshot import SnapshotId
 from coordinator.cluster.topics.names import METADATA_TOPIC
 from coordinator.quorum.log_end import LogEnd
 from coordinator.quorum.log_state import BOOTSTRAP_SNAPSHOT, Diverging
-from coordinator.quorum.pieces import PieceWish
+from coordinator.quorum.pieces import PieceWish, SnapshotPiece
 from coordinator.quorum.ready import AppendBatches, ReadRecords
 from coordinator.quorum.replicas import SESSION_MS, UNKNOWN_MS, ReplicaKey, ReplicaProgress
 from coordinator.quorum.roles import Role
@@ -550,16 +550,16 @@ def answer_fetch_snapshot(core: Core, request: FetchSnapshotRequest, version: in
     core.reply(ticket, response, wish)
 
 
-def fill_piece(response: FetchSnapshotResponse, content: bytes, size_bytes: int) -> None:
-    """Sets the piece that the caller has read, or the error of a position outside of the snapshot, or of a snapshot
-    that is gone (size 0)."""
+def fill_piece(response: FetchSnapshotResponse, piece: SnapshotPiece | None) -> None:
+    """Sets the piece that the caller has read, or the error of a position outside of the snapshot; None if the snapshot
+    is gone."""
     data = response.topics[0].partitions[0]
-    if not size_bytes:
+    if piece is None:
         data.error_code = ErrorCode.SNAPSHOT_NOT_FOUND
-    elif not 0 <= data.position < size_bytes:
+    elif not 0 <= data.position < piece.size_bytes:
         data.error_code = ErrorCode.POSITION_OUT_OF_RANGE
     else:
-        data.size, data.unaligned_records = size_bytes, content
+        data.size, data.unaligned_records = piece.size_bytes, piece.content
 
 
 def propose(core: Core, batch: bytearray) -> int:

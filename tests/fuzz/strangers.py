@@ -264,7 +264,7 @@ async def doors(
 
 
 class Counted(NamedTuple):
-    """What this process has."""
+    """The objects and open files of this process."""
 
     own: int
     """Number of objects of connections."""

@@ -51,7 +51,7 @@ def is_whole(content: bytes) -> bool:
 
 @dataclass(slots=True)
 class QuorumDisk:
-    """What a node keeps when its process ends."""
+    """The disk of a node, which stays when its process ends."""
 
     directory_id: Uuid
     state: QuorumState = field(default_factory=QuorumState)

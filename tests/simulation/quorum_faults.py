@@ -1,4 +1,4 @@
-"""What happens to a simulated quorum: its faults, its operator, and its clients, drawn from the seed."""
+"""The events of a simulated quorum, drawn from the seed: faults, and requests of operators and clients."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ FAULTS: Final[tuple[tuple[Fault, int], ...]] = (
     (move, 1),
     (upgrade, 2),
 )
-"""What may happen, and how often."""
+"""The events, and their relative frequencies."""
 
 KINDS: Final = [fault for fault, weight in FAULTS for _ in range(weight)]
 

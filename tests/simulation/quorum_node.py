@@ -15,6 +15,7 @@ from coordinator.cluster.snapshot import SnapshotId
 from coordinator.quorum.leadership import Location
 from coordinator.quorum.leading import fill_piece
 from coordinator.quorum.observer import BeginSnapshot, DropSnapshot, WritePiece
+from coordinator.quorum.pieces import SnapshotPiece
 from coordinator.quorum.raft import Raft
 from coordinator.quorum.ready import (
     AdoptSnapshot,
@@ -92,7 +93,7 @@ class QuorumNode:
         self.raft: Raft | None = None
         self.incarnation = 0
         self.clock_ms = 0
-        """How far the node's clock has jumped."""
+        """Milliseconds by which the node's clock has jumped."""
         self.port = PORT
         self.auto_join = False
         self.flushes_ms = 5
@@ -286,9 +287,9 @@ class QuorumNode:
         elif reply.read is not None:
             assert isinstance(response, FetchSnapshotResponse)
             snapshot = self.disk.snapshots.get(reply.read.snapshot_id)
-            content = b"" if snapshot is None else snapshot.content
-            piece = content[reply.read.position : reply.read.position + reply.read.max_bytes]
-            fill_piece(response, piece, len(content))
+            wish, content = reply.read, b"" if snapshot is None else snapshot.content
+            piece = SnapshotPiece(content[wish.position : wish.position + wish.max_bytes], len(content))
+            fill_piece(response, piece if content else None)
         if sender is None:
             self.world.operator_answered(response)
         else:

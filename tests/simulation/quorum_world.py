@@ -509,7 +509,7 @@ class QuorumWorld:
         assert is_same, "the leader of a majority is replaced"
 
     def _check_isolated_leader(self) -> None:
-        """Checks that a leader that nobody reaches resigns, and that the others elect another."""
+        """Checks that a leader that no other node reaches resigns, and that the others elect another."""
         leader, raft = self.led_by()
         epoch, voters = raft.epoch, raft.voters
         if len(voters) == 1:

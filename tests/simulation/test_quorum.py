@@ -142,7 +142,7 @@ class LeadsAgain(Rules):
 
 
 class LeadsWithoutMajority(Rules):
-    """KAFKA-15489: a leader that nobody reaches never resigns."""
+    """KAFKA-15489: a leader that no other node reaches never resigns."""
 
     def checks_quorum(self, voters: VoterSet, key: ReplicaKey) -> bool:
         return False

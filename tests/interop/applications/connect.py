@@ -68,7 +68,7 @@ class Reader:
         self._consumer.assign([TopicPartition(topic, 0, 0)])
 
     def has(self, count: int) -> bool:
-        """Reads what there is, and returns True if there are so many different values."""
+        """Reads the available records. Returns True if `count` different values were read."""
         for message in self._consumer.consume(10_000, 1):
             value = message.value()
             if not message.error() and isinstance(value, bytes):
