@@ -242,7 +242,7 @@ class LeaderState:
         if core.now_ms < self._begin_ms:
             core.wake(self._begin_ms)
             return
-        waits = False
+        next_ms = core.now_ms + period_ms
         for voter in core.other_voters:
             progress = self.progress_of(voter)
             if progress is not None and progress.fetched_ms + period_ms > core.now_ms:
@@ -251,8 +251,8 @@ class LeaderState:
                 request = _begin_request(core, voter.key)
                 core.send(voter.key.node_id, voter.address(core.replica.listener), request, to=voter.key)
             else:
-                waits = True
-        self._begin_ms = core.now_ms + (core.config.retry_backoff_ms if waits else period_ms)
+                next_ms = min(next_ms, core.connections.ready_ms(voter.key.node_id, core.now_ms))
+        self._begin_ms = next_ms
         core.wake(self._begin_ms)
 
     def _successors(self) -> list[ReplicaKey]:

@@ -21,7 +21,7 @@ from tests.simulation.quorum_faults import simulate, simulate_hasty, simulate_re
 from tests.simulation.quorum_node import QuorumNode
 
 STEPS = 40
-SEEDS = range(12)
+SEEDS = (*range(12), 512586)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -124,6 +124,32 @@ def test_a_voter_that_does_not_know_pre_votes_does_not_stop_an_election() -> Non
     assert peers.raft.role is Role.CANDIDATE
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        vote_answer(0, granted=False, code=ErrorCode.INVALID_VOTER_KEY),
+        VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID, topics=[]),
+    ],
+)
+def test_a_voter_with_a_lasting_error_is_asked_once_in_an_election(answer: VoteResponse) -> None:
+    peers = Peers(log=TEN, state=QuorumState(-1, 5))
+    peers.pass_ms(1_000)
+    peers.answer(peers.last_send(VoteRequest), answer)
+    peers.pass_ms(500)
+    assert len(peers.sent(VoteRequest, 3)) == 1
+    assert peers.raft.role is Role.PROSPECTIVE  # node 2 may still grant its vote
+    peers.grant(2)
+    assert peers.raft.role is Role.CANDIDATE
+
+
+def test_a_voter_with_a_passing_error_is_asked_again_after_the_retry_backoff() -> None:
+    peers = Peers(log=TEN, state=QuorumState(-1, 5))
+    peers.pass_ms(1_000)
+    peers.answer(peers.last_send(VoteRequest), VoteResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE, topics=[]))
+    peers.pass_ms(20)
+    assert len(peers.sent(VoteRequest, 3)) == 2
+
+
 def test_a_rejected_pre_vote_ends_without_a_leader_or_with_the_leader_of_before() -> None:
     peers = Peers()
     peers.pass_ms(1_000)
