@@ -195,6 +195,16 @@ class LeaderState:
         """True once a record of this epoch is committed."""
         return self._core.high_watermark > self.epoch_start_offset
 
+    def not_written(self, end_offset: int) -> None:
+        """Handles the end of the log after a failed write: only the only voter goes on, if its epoch has begun."""
+        core = self._core
+        if self.change is not None and self.change.next_offset is not None and self.change.next_offset > end_offset:
+            change, self.change = self.change, None
+            change.answer(core, ErrorCode.KAFKA_STORAGE_ERROR, "the disk of the quorum's leader is full")
+        if core.rules.checks_quorum(core.voters, core.replica.key) or end_offset <= self.epoch_start_offset:
+            core.out.problems.append("the disk is full: resigns as the leader")
+            self.is_resigning = True
+
     # What is due
 
     def poll(self) -> bool:
