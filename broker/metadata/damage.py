@@ -34,7 +34,8 @@ TORN = ".torn"
 FLUSHED = "flushed-offset"
 """The file with the offset before which a voter has flushed its log, and a CRC-32 of it. It is written after each flush
 without a flush of its own, so it may be older, but never claims too much. Damage before that offset is no torn end: the
-leader may have counted the records. Apache Kafka ignores the file."""
+leader may have counted the records. Damage after it is a torn end, even if whole batches follow, because a power cut
+may lose any part of what is not flushed. Apache Kafka ignores the file."""
 
 logger = get_logger(__name__)
 
@@ -78,9 +79,19 @@ def find_evidence(folder: str, log_dirs: Sequence[str], disk: Disk) -> Evidence:
 
 
 def write_flushed(folder: str, offset: int, disk: Disk) -> None:
-    """Writes FLUSHED after a flush. Raises OSError."""
-    text = b"%020d" % offset
-    disk.write_file(os.path.join(folder, FLUSHED), b"%s %08x\n" % (text, zlib.crc32(text)), sync=False)
+    """Writes FLUSHED after a flush: in place, so that a power cut leaves the old offset or the new one. Raises
+    OSError."""
+    path, text = os.path.join(folder, FLUSHED), b"%020d" % offset
+    is_new = not disk.exists(path)
+    handle = disk.open(path, create=is_new)
+    try:
+        disk.pwritev(handle, [b"%s %08x\n" % (text, zlib.crc32(text))], 0)
+        if is_new:
+            disk.fsync(handle)
+    finally:
+        disk.close(handle)
+    if is_new:
+        disk.fsync_dir(folder)
 
 
 def remove_flushed(folder: str, disk: Disk) -> None:
@@ -125,12 +136,12 @@ class Guard:
         whole = sum(1 for _ in sound_batches(memoryview(lost)))
         if not self._accept:
             where = f"{cut.path} is damaged at byte {cut.position}, offset {cut.offset} ({cut.reason})"
-            if whole:
+            flushed_to = self._evidence.flushed_to
+            if whole and flushed_to is None:
                 raise LostMetadata(self._folder, f"{where}, and {whole} whole batches follow: this is not a torn end")
             if self._evidence.is_clean:
                 raise LostMetadata(self._folder, f"{where}, although the log was closed cleanly")
-            flushed_to = self._evidence.flushed_to or 0
-            if cut.offset < flushed_to:
+            if cut.offset < (flushed_to or 0):
                 raise LostMetadata(self._folder, f"{where}, although everything before {flushed_to} was flushed")
         kept = self._keep(cut.offset, lost)
         logger.warning("end of the metadata log cut", cut=str(cut), whole_batches=whole, kept=kept)

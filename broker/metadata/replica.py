@@ -58,7 +58,7 @@ STOP_MS: Final = 5_000
 STOP_POLL_MS: Final = 10
 
 FULL_POLL_MS: Final = 1_000
-"""Pause before `quorum-state` is written again to a disk that was full."""
+"""Pause before `quorum-state` or the log's epochs are written again to a disk that was full."""
 
 NOT_LED: Final = KafkaError(ErrorCode.NOT_CONTROLLER, "another node leads the quorum")
 
@@ -354,7 +354,7 @@ class RaftReplica:
         if ready.leader is not None:
             self._led(ready.leader)
         if ready.high_watermark is not None:
-            self._log.commit(ready.high_watermark)
+            self._log.commit(min(ready.high_watermark, self._log.end_offset))  # a full disk may lack the last records
         for problem in ready.problems:
             self._log_problem(problem)
 
@@ -378,13 +378,18 @@ class RaftReplica:
 
     def _flush_next(self) -> None:
         """Starts to flush the log, unless a flush is in progress: the next follows it."""
-        if self._flushing or self._flush is None:
+        if self._flushing or self._flush is None or not self._takes_part:
             return
         self._flushing, flush, self._flush = True, self._flush, None
 
         def flushed(done: asyncio.Future[None]) -> None:
             self._flushing = False
             error = None if done.cancelled() else done.exception()
+            if isinstance(error, LogDirFull):
+                self._give(lambda: self.raft.not_written(self._log.end_offset, self._now_ms))
+                self._flush = self._flush or flush
+                self._clock.call_after(FULL_POLL_MS, self._flush_next)
+                return
             if error is not None:
                 self._log.fail(error)
                 return

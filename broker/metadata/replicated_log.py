@@ -25,7 +25,7 @@ from coordinator.quorum.ready import AppendBatches, LeaderAndRole, ReadRecords, 
 from coordinator.quorum.roles import Role
 from coordinator.quorum.voter_set import ControlRecord
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import read_header
+from protocol.records.batch import iter_batches, read_header, validate
 from protocol.records.control import VotersRecord
 from storage.disk import Disk
 from storage.failure import LogDirFull
@@ -163,9 +163,23 @@ class ReplicatedLog(FollowedLog):
             write_flushed(self.directory, self._log.recovery_point, self._disk)
 
     def records(self, wish: ReadRecords) -> bytes:
-        """Returns whole batches from an offset on. Raises KafkaError, LogDirFailure."""
+        """Returns whole batches from an offset on. Raises KafkaError, with nothing sent, if they are not what was
+        appended; LogDirFailure."""
         parts = self._log.read(wish.offset, wish.max_bytes).parts
-        return bytes(parts[0]) if parts else b""
+        if not parts:
+            return b""
+        self._check(parts[0], wish.offset)
+        return bytes(parts[0])
+
+    def _check(self, data: memoryview, offset: int) -> None:
+        for position, header in iter_batches(data):
+            expected = (offset, self._log.epochs.epoch_for_offset(offset))
+            if (header.base_offset, header.partition_leader_epoch) != expected:
+                found = f"the batch at offset {offset} has offset {header.base_offset}"
+                message = f"{self.directory}: {found} and epoch {header.partition_leader_epoch}: it is damaged"
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+            validate(data, position, header)
+            offset = header.next_offset
 
     def commit(self, high_watermark: int) -> None:
         """Gives listeners the records before the high watermark, now or in the next turns of the event loop."""

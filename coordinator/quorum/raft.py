@@ -226,6 +226,7 @@ class Raft:
         if end_offset < core.log.end_offset:
             core.log.truncate(end_offset)
             core.history.truncate(end_offset)
+            core.high_watermark = min(core.high_watermark, end_offset)  # the caller has not used what is beyond
         core.full_until_ms = core.now_ms + FULL_MS
         if isinstance(core.state, LeaderState):
             core.state.not_written(end_offset)

@@ -46,6 +46,9 @@ from tests.simulation.quorum_node import CONFIG, LISTENER, QuorumNode
 SETTLE_MS: Final = 60_000
 """Time within which a quorum without faults elects a leader and commits everything: many times what it needs."""
 
+MAX_SENDS: Final = 150
+"""Maximum number of requests that a node sends another in a second: 50 at the shortest pause, and some with news."""
+
 JOIN_MS: Final = 10_000
 """Time in which an AddRaftVoter arrives and is complete: MAX_DELAY_MS, and two requests' timeouts."""
 
@@ -113,6 +116,8 @@ class QuorumWorld:
         self.is_restored = False
         """True once a majority has lost committed records with their disks, which no protocol survives: then a node's
         own high watermark is all that must hold."""
+        self.sends: Counter[tuple[int, Location, int]] = Counter()
+        """Requests by sender, receiver and second."""
         self.joining: dict[int, int] = {}
         """The time of the last AddRaftVoter for each node: its directory may be added to the voters soon after."""
         self.has_moved = False
@@ -206,6 +211,9 @@ class QuorumWorld:
     def deliver_request(self, node: QuorumNode, send: Send) -> None:
         """Sends a request over the network."""
         incarnation, correlation_id = node.incarnation, send.correlation_id
+        count = (node.node_id, send.destination, self.now_ms // 1_000)
+        self.sends[count] += 1
+        assert self.sends[count] <= MAX_SENDS, f"node {node.node_id} is busy: it asks {send.destination} all the time"
         receiver = self._at(send.destination)
 
         def failed(code: ErrorCode) -> None:
@@ -378,13 +386,17 @@ class QuorumWorld:
         """Appends a batch, if the node leads."""
         assert node.raft is not None
         self.proposed += 1
-        value = b"%d" % self.proposed
+        batch = self.batch(self.proposed, self.dice.choice((1, 1, 3)))
         try:
-            node.raft.propose(build([Record(0, 0, None, value)] * self.dice.choice((1, 1, 3))), node.now_ms)
+            node.raft.propose(batch, node.now_ms)
         except KafkaError:
             return False
         node.carry_out()
         return True
+
+    def batch(self, number: int, records: int) -> bytearray:
+        """Returns a client's change."""
+        return build([Record(0, 0, None, b"%d" % number)] * records)
 
     def operator_answered(self, response: Response) -> None:
         self.answers.append(response)

@@ -17,8 +17,9 @@ from coordinator.quorum.roles import MAY_FOLLOW_IN_EPOCH, MAY_FOLLOW_IN_LATER_EP
 from coordinator.quorum.rules import Rules
 from coordinator.quorum.voter_set import VoterSet
 from tests.simulation.detection import finding
-from tests.simulation.quorum_faults import simulate, simulate_hasty, simulate_restored
+from tests.simulation.quorum_faults import KINDS, run, simulate, simulate_hasty, simulate_restored
 from tests.simulation.quorum_node import QuorumNode
+from tests.simulation.quorum_world import QuorumWorld
 
 STEPS = 40
 SEEDS = (*range(12), 512586)
@@ -218,6 +219,17 @@ class StaysProspective(Rules):
 )
 def test_a_fault_of_the_rules_is_found_out(rules: type[Rules], text: str, seeds: range) -> None:
     assert text in finding(lambda seed: simulate(seed, STEPS, rules()), seeds)
+
+
+def test_nodes_without_a_pause_after_failures_are_found_out() -> None:
+    """KAFKA-17751 and KAFKA-19605: a node asks again as fast as it is answered, and uses up a processor."""
+
+    def busy(seed: int) -> None:
+        world = QuorumWorld(seed)
+        world.config = world.config._replace(retry_backoff_ms=1)
+        run(world, STEPS, KINDS)
+
+    assert "busy" in finding(busy, range(10))
 
 
 class LyingDisk(QuorumNode):

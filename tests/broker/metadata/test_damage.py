@@ -15,6 +15,7 @@ from broker.metadata.opening import Metadata, accept_loss
 from broker.metadata.replicated_log import ReplicatedLog
 from coordinator.cluster.quorum_state import QuorumState, write_quorum_state
 from coordinator.cluster.snapshot import SnapshotId, write_snapshot
+from coordinator.quorum.ready import ReadRecords
 from protocol.errors import KafkaError
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.records.batch import AT_LEADER_EPOCH, HEADER_SIZE, BatchHeader, iter_batches
@@ -273,6 +274,21 @@ def test_an_epoch_that_begins_without_a_leader_change_is_damage(crashed: Crashed
     crashed.flip(position + AT_LEADER_EPOCH + 3, mask)
     with pytest.raises(LostMetadata, match=f"is damaged at offset {header.base_offset}: epoch .* leader change"):
         open_voter(crashed)
+
+
+@pytest.mark.parametrize("byte", [7, AT_LEADER_EPOCH + 3, HEADER_SIZE + 3])
+def test_a_bit_that_flips_while_the_log_is_open_is_not_sent(crashed: Crashed, byte: int) -> None:
+    """Of the offset, of the epoch, and of the records."""
+    log = open_voter(crashed)
+    position, header = crashed.batches()[-2]
+    assert log.records(ReadRecords(header.base_offset, 1))
+    with crashed.segment.open("r+b") as file:
+        file.seek(position + byte)
+        damaged = file.read(1)[0] ^ 2
+        file.seek(position + byte)
+        file.write(bytes([damaged]))
+    with pytest.raises(KafkaError):
+        log.records(ReadRecords(header.base_offset, 1))
 
 
 def test_a_log_that_ends_in_a_later_epoch_than_quorum_state_is_refused(crashed: Crashed) -> None:

@@ -533,6 +533,33 @@ def test_a_snapshot_is_fetched_in_pieces_and_adopted() -> None:
     assert (peers.raft.end_offset, peers.raft.high_watermark) == (50, 50)
 
 
+def test_a_follower_begins_no_election_while_its_leader_sends_a_snapshot() -> None:
+    """Redpanda's issue 30817: a follower that recovers begins an election again and again."""
+    peers = followed()
+    data = fetched(4, 2)
+    data.snapshot_id = fetch.SnapshotId(end_offset=50, epoch=3)
+    peers.fetch_answered(data)
+    for position in range(5):
+        peers.pass_ms(1_500)  # the fetch timeout is 2 seconds
+        peers.answer(peers.last_send(FetchSnapshotRequest), piece(position, b"a", 6))
+    assert peers.raft.role is Role.FOLLOWER
+    assert not peers.sent(VoteRequest)
+
+
+def test_a_leader_that_has_resigned_is_reported_as_resigned() -> None:
+    """KAFKA-17333: a resigned leader told the controller that it leads. KAFKA-13104: the controller resigns."""
+    peers = Peers(log=TEN)
+    peers.elect()
+    epoch = peers.raft.epoch
+    peers.clear()
+    peers.raft.resign(epoch - 1, peers.now_ms)
+    assert peers.raft.role is Role.LEADER  # the controller of an earlier epoch
+    peers.raft.resign(epoch, peers.now_ms)
+    peers.pass_ms(0)
+    assert peers.ready.leader is not None or peers.raft.ready().leader is not None
+    assert (peers.raft.role, peers.raft.leader_id) == (Role.RESIGNED, ME)
+
+
 def test_a_snapshot_below_the_high_watermark_is_refused() -> None:
     peers = followed()
     peers.fetch_answered(fetched(4, 2, b"", 10))
@@ -622,12 +649,12 @@ def test_the_only_voter_whose_epoch_could_not_be_written_tries_later() -> None:
 def test_a_follower_whose_disk_is_full_neither_fetches_nor_begins_an_election() -> None:
     peers = Peers(log=TEN, state=QuorumState(-1, 3))
     peers.follow(2, 4)
-    peers.fetch_answered(fetched(4, 2, records(10, 4)))
+    peers.fetch_answered(fetched(4, 2, records(10, 4), 11))
     peers.clear()
     peers.raft.not_written(10, peers.now_ms)
     peers.pass_ms(4_999)
     assert peers.raft.role is Role.FOLLOWER
-    assert peers.raft.end_offset == 10
+    assert (peers.raft.end_offset, peers.raft.high_watermark) == (10, 10)
     assert not peers.ready.sends
     peers.pass_ms(1)
     assert peers.sent(FetchRequest, 2)
