@@ -36,6 +36,17 @@ def engine() -> str:
     raise Failed("neither `docker info` nor `podman info` works here")
 
 
+def composer() -> list[str]:
+    """Returns the command that starts the services of a compose file. Raises Failed."""
+    for words in (["docker", "compose"], ["podman-compose"]):
+        if (
+            shutil.which(words[0])
+            and not subprocess.run([*words, "version"], capture_output=True, check=False).returncode
+        ):
+            return words
+    raise Failed("neither `docker compose version` nor `podman-compose version` works here")
+
+
 def gather() -> None:
     """Fills dist/image/ with everything to install. Raises Failed."""
     shutil.rmtree(LIBRARY, ignore_errors=True)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from release.image import engine
-from tests.interop.processes import Server, free_port, run
+from release.image import composer, engine
+from tests.interop.processes import ROOT, Server, free_port, run
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.odradek_only, pytest.mark.release]
 
@@ -92,3 +95,29 @@ def test_the_image_is_small(program: str) -> None:
 def test_no_program_of_the_image_changes_its_user(program: str) -> None:
     found = run([program, "run", "--rm", "--user", "0", IMAGE, "sh", "-c", "find / -xdev -type f -perm /6000"])
     assert found.stdout == b""
+
+
+@contextmanager
+def composed(name: str) -> Iterator[None]:
+    """Starts the services of a compose file of docker/, and removes them with their volumes."""
+    words = [*composer(), "-p", f"odradek{free_port()}", "-f", str(ROOT / "docker" / name)]
+    try:
+        run([*words, "up", "-d"])
+        yield
+    finally:
+        run([*words, "down", "-v"], check=False)
+
+
+def brokers(address: str) -> int:
+    """Returns the number of brokers that a broker knows; 0 if it doesn't serve yet."""
+    listed = run(["kcat", "-b", address, "-L", "-m", "2"], check=False).stdout.decode()
+    return len(re.findall(r"^  broker \d+ at", listed, re.MULTILINE))
+
+
+@pytest.mark.parametrize(("name", "count"), [("compose.yaml", 1), ("cluster.yaml", 3)])
+def test_a_compose_file_starts_brokers_that_clients_of_this_machine_reach(name: str, count: int) -> None:
+    first, last = "127.0.0.1:9092", f"127.0.0.1:{9090 + 2 * count}"
+    with composed(name):
+        wait_until(lambda: brokers(first) == count, lambda: "not all brokers serve")
+        run(["kcat", "-b", first, "-t", "greetings", "-P"], stdin=b"hello\n")
+        assert run(["kcat", "-b", last, "-t", "greetings", "-C", "-e", "-q"]).stdout == b"hello\n"
