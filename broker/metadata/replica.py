@@ -25,6 +25,7 @@ from client.settings import SOFTWARE_NAME, SOFTWARE_VERSION
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.quorum_state import NOBODY
 from coordinator.quorum.leading import fill_piece
+from coordinator.quorum.membership import VoterRejection
 from coordinator.quorum.observer import BeginSnapshot, DropSnapshot, WritePiece
 from coordinator.quorum.pieces import PieceWish
 from coordinator.quorum.raft import Raft
@@ -174,13 +175,34 @@ class RaftReplica:
             end_offset = self.raft.propose(encoded, self._now_ms)
         except KafkaError as error:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, error.message) from error
+        self._carry_out_proposed()
+        return end_offset
+
+    def upgrade_problem(self, kraft_version: int) -> KafkaError | None:
+        """Returns why the quorum can't be upgraded to this kraft.version; None if it can."""
+        problem = self.raft.upgrade_problem(kraft_version)
+        return None if problem is None else _of_upgrade(problem)
+
+    def upgrade(self, kraft_version: int) -> int:
+        """Upgrades the quorum to this kraft.version, as its leader; returns the offset after the records, which are
+        not committed yet. Raises KafkaError, with nothing written."""
+        if self._slow is not None or not self._takes_part:
+            raise NOT_LED
+        problem = self.raft.upgrade(kraft_version, self._now_ms)
+        if problem is not None:
+            raise _of_upgrade(problem)
+        end_offset = self.raft.end_offset
+        self._carry_out_proposed()
+        return end_offset
+
+    def _carry_out_proposed(self) -> None:
+        """Appends what the core has accepted. Raises NOT_CONTROLLER."""
         try:
             self._carry_out(self.raft.ready())
         except Exception as error:
             self._failed(error)
             raise KafkaError(ErrorCode.NOT_CONTROLLER, f"the metadata log failed: {error}") from error
         self._set_timer()
-        return end_offset
 
     def _snapshots_changed(self) -> None:
         ids = self._snapshots.ids
@@ -397,6 +419,11 @@ class RaftReplica:
         if problem != self._problems.get(subject):
             self._problems[subject] = problem
             logger.warning("a problem in the quorum", reason=problem)
+
+
+def _of_upgrade(problem: VoterRejection) -> KafkaError:
+    code, message = problem
+    return KafkaError(ErrorCode.NOT_CONTROLLER if code is ErrorCode.NOT_LEADER_OR_FOLLOWER else code, message)
 
 
 def in_time_of_day(progress: ReplicaProgress, ahead_ms: int) -> ReplicaProgress:
