@@ -205,3 +205,6 @@ def _locate(leadership: Leadership, replica: RaftReplica, leader: LeaderAndRole,
     """Stores the leader's address, to which this controller sends its registration."""
     leadership.names_leader(leader.leader_id, leader.epoch)
     leadership.learn(replica.raft.voters.to_record(), listener)
+    address = replica.raft.leader_address  # a controller that isn't a voter yet knows the leader before the voters
+    if address is not None:
+        leadership.place(leader.leader_id, address)

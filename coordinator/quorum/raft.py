@@ -102,6 +102,12 @@ class Raft:
         return self._core.leader_id
 
     @property
+    def leader_address(self) -> Location | None:
+        """The address at which this node reaches the leader, also if the log doesn't have it yet; None if it is
+        unknown."""
+        return self._core.leader_address
+
+    @property
     def high_watermark(self) -> int:
         """The offset before which all records are committed, as far as this node knows."""
         return self._core.high_watermark
