@@ -64,6 +64,12 @@ test: lint ## the tests of pure rooms on the source tree, then all tests of the 
 test-cluster: $(SETUP) ## break clusters of Odradek and Apache Kafka for an hour: KILLS=100 in total, SEED=1
 	$(BIN)/python -m pytest tests/interop -m cluster --timeout 3600 --cluster-kills=$(or $(KILLS),100) --cluster-seed=$(or $(SEED),1)
 
+.PHONY: test-controllers
+test-controllers: $(SETUP) ## kill, freeze and cut off controllers for an hour: KILLS=100 ELECTIONS=20 FAILOVERS=50 SEED=1
+	$(BIN)/python -m pytest tests/interop/test_controller_faults.py -m "cluster or not cluster" --installed \
+		--controller-kills=$(or $(KILLS),100) --controller-elections=$(or $(ELECTIONS),20) \
+		--controller-failovers=$(or $(FAILOVERS),50) --cluster-seed=$(or $(SEED),1) $(if $(ONLY),-k "$(ONLY)")
+
 .PHONY: test-commands
 test-commands: $(SETUP) ## Odradek's commands compared with Apache Kafka's tools; two minutes
 	$(BIN)/python -m pytest tests/interop -m commands --timeout 900

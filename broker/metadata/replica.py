@@ -25,6 +25,7 @@ from client.settings import SOFTWARE_NAME, SOFTWARE_VERSION
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.quorum_state import NOBODY, QuorumState
 from coordinator.quorum.leading import fill_piece
+from coordinator.quorum.membership import VoterRejection
 from coordinator.quorum.observer import BeginSnapshot, DropSnapshot, WritePiece
 from coordinator.quorum.pieces import PieceWish
 from coordinator.quorum.raft import Raft
@@ -179,6 +180,26 @@ class RaftReplica:
             end_offset = self.raft.propose(encoded, self._now_ms)
         except KafkaError as error:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, error.message) from error
+        return self._carry_out_proposed(end_offset)
+
+    def upgrade_problem(self, kraft_version: int) -> KafkaError | None:
+        """Returns why the quorum can't be upgraded to this kraft.version; None if it can."""
+        problem = self.raft.upgrade_problem(kraft_version)
+        return None if problem is None else _of_upgrade(problem)
+
+    def upgrade(self, kraft_version: int) -> int:
+        """Upgrades the quorum to this kraft.version, as its leader; returns the offset after the records, which are
+        not committed yet. Raises KafkaError, with nothing written."""
+        if self._slow is not None or not self._takes_part:
+            raise NOT_LED
+        problem = self.raft.upgrade(kraft_version, self._now_ms)
+        if problem is not None:
+            raise _of_upgrade(problem)
+        return self._carry_out_proposed(self.raft.end_offset)
+
+    def _carry_out_proposed(self, end_offset: int) -> int:
+        """Appends what the core has accepted, up to this offset, and returns the offset. Raises NOT_CONTROLLER, and
+        KAFKA_STORAGE_ERROR if the disk is full."""
         try:
             self._carry_out(self.raft.ready())
         except Exception as error:
@@ -429,6 +450,11 @@ class RaftReplica:
         if problem != self._problems.get(subject):
             self._problems[subject] = problem
             logger.warning("a problem in the quorum", reason=problem)
+
+
+def _of_upgrade(problem: VoterRejection) -> KafkaError:
+    code, message = problem
+    return KafkaError(ErrorCode.NOT_CONTROLLER if code is ErrorCode.NOT_LEADER_OR_FOLLOWER else code, message)
 
 
 def in_time_of_day(progress: ReplicaProgress, ahead_ms: int) -> ReplicaProgress:

@@ -19,7 +19,7 @@ from broker.metadata.damage import Guard, find_evidence
 from broker.metadata.elected_controller import ElectedController
 from broker.metadata.joining import MetadataEnvironment, Quorum
 from broker.metadata.loading import load
-from broker.metadata.local_controller import LocalController
+from broker.metadata.local_controller import KRaftUpgrading, LocalController
 from broker.metadata.log import open_metadata_log
 from broker.metadata.opening import ClusterPart, MetadataSettings, first_records
 from broker.metadata.registering import Registering
@@ -193,7 +193,8 @@ def _controller(
 
     def activate() -> LocalController:
         configs = ConfigRules(options.node_id, options.static_configs, settings.checkers, settings.list_options)
-        controller = LocalController(log, loader, options, configs, environment.new_uuid, environment.clock)
+        upgrading = KRaftUpgrading(replica.upgrade_problem, replica.upgrade)
+        controller = LocalController(log, loader, options, configs, environment.new_uuid, environment.clock, upgrading)
         controller.activate(lambda: first_records(metadata_dir, environment.disk), own)
         return controller
 
@@ -204,3 +205,6 @@ def _locate(leadership: Leadership, replica: RaftReplica, leader: LeaderAndRole,
     """Stores the leader's address, to which this controller sends its registration."""
     leadership.names_leader(leader.leader_id, leader.epoch)
     leadership.learn(replica.raft.voters.to_record(), listener)
+    address = replica.raft.leader_address  # a controller that isn't a voter yet knows the leader before the voters
+    if address is not None:
+        leadership.place(leader.leader_id, address)

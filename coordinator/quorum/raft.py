@@ -21,6 +21,7 @@ from coordinator.quorum.connections import NEVER
 from coordinator.quorum.core import Core
 from coordinator.quorum.leadership import Location
 from coordinator.quorum.leading import LeaderState
+from coordinator.quorum.membership import VoterRejection
 from coordinator.quorum.ready import Flush, LocalReplica, RaftConfig, Ready, RecoveredLog, Request, Response
 from coordinator.quorum.replicas import ReplicaProgress
 from coordinator.quorum.roles import Role
@@ -102,6 +103,12 @@ class Raft:
     def leader_id(self) -> int:
         """The leader of the epoch; -1 if it is unknown."""
         return self._core.leader_id
+
+    @property
+    def leader_address(self) -> Location | None:
+        """The address at which this node reaches the leader, also if the log doesn't have it yet; None if it is
+        unknown."""
+        return self._core.leader_address
 
     @property
     def high_watermark(self) -> int:
@@ -268,13 +275,17 @@ class Raft:
         self._core.is_shutting_down = True
         self._poll()
 
-    def upgrade(self, kraft_version: int, now_ms: int) -> ErrorCode:
+    def upgrade_problem(self, kraft_version: int) -> VoterRejection | None:
+        """Returns the error that `upgrade` would return now."""
+        return membership.upgrade_problem(self._core, kraft_version)
+
+    def upgrade(self, kraft_version: int, now_ms: int) -> VoterRejection | None:
         """Writes a higher kraft.version and the voters to the log, as the leader of static voters (KIP-853). Returns
         INVALID_UPDATE_VERSION if a voter doesn't support it or hasn't sent UpdateRaftVoter yet."""
         self._advance(now_ms)
-        code = membership.upgrade(self._core, kraft_version)
+        problem = membership.upgrade(self._core, kraft_version)
         self._poll()
-        return code
+        return problem
 
     # Time
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.interop.brokers import Odradek
 from tests.interop.either_node import EitherNode, Make
+from tests.interop.network import Network
 from tests.interop.own_quorum import OdradekNode
 from tests.interop.processes import free_port, run
 from tests.interop.quorum import ONE_OF_EACH
@@ -32,10 +33,20 @@ class SeveralControllers:
         settings: Mapping[str, str] | None = None,
         *,
         are_static: bool = False,
+        has_network: bool = False,
+        format_with: Sequence[str] = (),
     ) -> None:
-        """`are_static` puts the voters into the configuration instead of the log."""
+        """`are_static` puts the voters into the configuration instead of the log. With `has_network`, other nodes reach
+        the controllers over a network that can be cut. `format_with` are further arguments for formatting them."""
         self.folder = folder
-        self.addresses = {node_id: f"127.0.0.1:{free_port()}" for node_id in DIRECTORIES}
+        self.network = Network(folder, self._processes) if has_network else None
+        self._listening = {node_id: f"127.0.0.1:{free_port()}" for node_id in DIRECTORIES}
+        self.addresses = {
+            node_id: address if self.network is None else self.network.before(node_id, address)
+            for node_id, address in self._listening.items()
+        }
+        """The addresses at which other nodes reach the controllers."""
+        self.brokers: dict[int, EitherNode] = {}
         self.joining = {
             **ONE_OF_EACH,
             "process.roles": "broker",
@@ -49,7 +60,7 @@ class SeveralControllers:
             del self.joining["controller.quorum.bootstrap.servers"]
             voters = (f"{node_id}@{address}" for node_id, address in self.addresses.items())
             self.joining["controller.quorum.voters"] = ",".join(voters)
-        self._format_with = () if are_static else ("--initial-controllers", self.initial)
+        self._format_with = (*format_with, *(() if are_static else ("--initial-controllers", self.initial)))
         self.nodes = {node_id: self.controller(node_id, make) for node_id, make in zip(DIRECTORIES, makes, strict=True)}
 
     @property
@@ -62,9 +73,26 @@ class SeveralControllers:
             **self.joining,
             "process.roles": "controller",
             "node.id": str(node_id),
-            "listeners": f"CONTROLLER://{self.addresses[node_id]}",
+            "listeners": f"CONTROLLER://{self._listening[node_id]}",
         }
+        if self.network is not None:
+            settings["advertised.listeners"] = f"CONTROLLER://{self.addresses[node_id]}"
         return EitherNode(self.folder, make, settings, *self._format_with)
+
+    def _processes(self) -> dict[int, int]:
+        nodes = [*self.nodes.values(), *self.brokers.values()]
+        return {node.node_id: node.pid for node in nodes if node.is_running}
+
+    def join(self, node_id: int, make: Make = Make.ODRADEK) -> EitherNode:
+        """Adds a broker, which `start` starts after the controllers."""
+        settings = {**self.joining, "node.id": str(node_id), "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}"}
+        self.brokers[node_id] = EitherNode(self.folder, make, settings, "--no-initial-controllers")
+        return self.brokers[node_id]
+
+    @property
+    def bootstrap(self) -> str:
+        """Returns the addresses of the joined brokers."""
+        return ",".join(broker.address for broker in self.brokers.values())
 
     def broker(self, node_id: int) -> OdradekNode:
         """Returns a broker of Odradek that joins."""
@@ -72,13 +100,22 @@ class SeveralControllers:
         return OdradekNode(self.folder / f"odradek-{node_id}", settings)
 
     def start(self) -> None:
-        for node in self.nodes.values():
+        for node in (*self.nodes.values(), *self.brokers.values()):
             node.start()
 
     def stop(self) -> None:
-        for node in self.nodes.values():
+        for node in (*self.brokers.values(), *self.nodes.values()):
             node.stop()
             node.forget()
+        if self.network is not None:
+            self.network.close()
+
+    def forget(self) -> None:
+        """Ends all processes."""
+        for node in (*self.brokers.values(), *self.nodes.values()):
+            node.forget()
+        if self.network is not None:
+            self.network.close()
 
 
 def described(bootstrap: str) -> dict[str, object]:
@@ -87,6 +124,13 @@ def described(bootstrap: str) -> dict[str, object]:
     answer = json.loads(run(words).stdout)
     assert isinstance(answer, dict)
     return answer
+
+
+def lags(bootstrap: str) -> dict[int, object]:
+    """Returns the lag of each voter; None if it is unknown."""
+    replicas = described(bootstrap)["replicas"]
+    assert isinstance(replicas, list)
+    return {replica["node"]: replica["lag"] for replica in replicas if replica["role"] != "observer"}
 
 
 def leader_of(bootstrap: str) -> int:

@@ -189,8 +189,8 @@ def move(world: QuorumWorld) -> None:
 def upgrade(world: QuorumWorld) -> None:
     leader = world.leader()
     if leader is not None and leader.raft is not None and not leader.raft.kraft_version:
-        code = leader.raft.upgrade(1, leader.now_ms)
-        world.counts["upgraded" if not code else "upgrade rejected"] += 1
+        problem = leader.raft.upgrade(1, leader.now_ms)
+        world.counts["upgraded" if problem is None else "upgrade rejected"] += 1
         leader.carry_out()
 
 

@@ -223,16 +223,28 @@ def test_voters_of_the_configuration_are_upgraded_when_all_have_reported() -> No
     peers = a_leader(1, 2, static=True)
     assert peers.raft.kraft_version == 0
     assert code_of(peers.ask(remove_request(2)))[0] == ErrorCode.UNSUPPORTED_VERSION
-    assert peers.raft.upgrade(1, peers.now_ms) is ErrorCode.INVALID_UPDATE_VERSION
+    too_early = "Invalid upgrade of kraft.version to 1 because not all of the voters support it"
+    assert peers.raft.upgrade_problem(1) == (ErrorCode.INVALID_UPDATE_VERSION, too_early)
+    assert peers.raft.upgrade(1, peers.now_ms) == (ErrorCode.INVALID_UPDATE_VERSION, too_early)
     peers.ask(update_request(2, 1))
-    assert peers.raft.upgrade(2, peers.now_ms) is ErrorCode.INVALID_UPDATE_VERSION
-    assert peers.raft.upgrade(1, peers.now_ms) is ErrorCode.NONE
+    unknown = "Invalid upgrade of kraft.version from version 0 to 2"
+    assert peers.raft.upgrade(2, peers.now_ms) == (ErrorCode.INVALID_UPDATE_VERSION, unknown)
+    end_offset = peers.raft.end_offset
+    assert peers.raft.upgrade_problem(1) is None
+    assert peers.raft.end_offset == end_offset
+    assert peers.raft.upgrade(1, peers.now_ms) is None
+    assert peers.raft.end_offset == end_offset + 2
+    assert peers.raft.upgrade(1, peers.now_ms) is None
+    assert peers.raft.end_offset == end_offset + 2, "it is the present version: nothing is written"
     assert (peers.raft.kraft_version, peers.raft.voters.is_voter(peers.raft.describe(peers.now_ms)[0][1].key)) == (
         1,
         True,
     )
     assert [voter.key.directory_id for voter in peers.raft.voters] == [directory(1), directory(2)]
-    assert peers.raft.upgrade(0, peers.now_ms) is ErrorCode.INVALID_UPDATE_VERSION
+    downgrade = "Invalid upgrade of kraft.version from version 1 to 0 because the new version is a downgrade"
+    assert peers.raft.upgrade(0, peers.now_ms) == (ErrorCode.INVALID_UPDATE_VERSION, downgrade)
+    peers.follow(2, 9)
+    assert peers.raft.upgrade(1, peers.now_ms) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
 
 
 def test_truncation_restores_the_voters_of_before() -> None:
