@@ -33,6 +33,10 @@ MAX_EPOCHS_AHEAD: Final = 1 << 20
 """Maximum number of epochs by which a request may be ahead: twelve days of elections, one a second. Without a limit,
 one request of a faulty node could use up all epochs, after which no node is ever elected again."""
 
+LASTING_ERRORS: Final = frozenset({ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID})
+"""Errors of Vote that a repetition gets again: another replica, or another cluster, answers at the voter's address.
+Kafka's client repeats them after each retry backoff, until the election times out."""
+
 
 class _QuorumPartition(Protocol):
     partition_index: int
@@ -162,11 +166,13 @@ def vote_answered(core: Core, sent: SentRequest, response: VoteResponse | ErrorC
         _pause(core, sent)
         return
     partition = only_partition(response.topics)
+    code = response.error_code or (partition.error_code if partition is not None else ErrorCode.NONE)
+    if code in LASTING_ERRORS and isinstance(state, ProspectiveState | CandidateState):
+        state.votes.record(sent.node_id, granted=False)
     if response.error_code or partition is None:
         _pause(core, sent)
         return
     epoch = core.epoch
-    code = partition.error_code
     endpoints = answered_endpoints(core, partition.leader_id, response.node_endpoints)
     if code != ErrorCode.UNKNOWN_LEADER_EPOCH:
         core.learn_leader(partition.leader_id, partition.leader_epoch, endpoints)
