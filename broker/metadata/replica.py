@@ -250,6 +250,9 @@ class RaftReplica:
         self._give(lambda: self.raft.request(request, version, listener, ticket, self._now_ms))
         try:
             reply = await self._waiting[ticket]
+        except asyncio.CancelledError:
+            self._give(lambda: self.raft.forget(ticket))
+            raise
         finally:
             del self._waiting[ticket]
         if isinstance(reply.read, PieceWish):

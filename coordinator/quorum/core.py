@@ -14,6 +14,7 @@ from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.quorum_state import NOBODY, QuorumState
 from coordinator.quorum.connections import NEVER, RaftConnections, SentRequest
 from coordinator.quorum.leadership import Location
+from coordinator.quorum.log_end import LAST_EPOCH
 from coordinator.quorum.log_state import LogState
 from coordinator.quorum.observer import DropSnapshot
 from coordinator.quorum.pieces import PieceWish
@@ -145,7 +146,7 @@ class Core:
     def may_elect(self) -> bool:
         """True if this node may begin an election."""
         history, key = self.history, self.replica.key
-        if self.is_shutting_down or not self.replica.can_vote:
+        if self.is_shutting_down or not self.replica.can_vote or self.epoch >= LAST_EPOCH:
             return False
         if self.now_ms < self.full_until_ms:
             self.wake(self.full_until_ms)

@@ -341,6 +341,10 @@ class LeaderState:
         self._delayed.append(fetch)
         self._core.wake(fetch.deadline_ms)
 
+    def forget(self, ticket: int) -> None:
+        """Drops a Fetch that waits."""
+        self._delayed = [held for held in self._delayed if held.ticket != ticket]
+
     def _answer_delayed(self) -> None:
         core, waiting = self._core, []
         delayed, self._delayed = self._delayed, []

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from coordinator.cluster.brokers.bounds import problem_of_addresses
 from coordinator.cluster.brokers.info import Endpoint, FeatureRange
 from coordinator.quorum.connections import SentRequest
 from coordinator.quorum.leading import LeaderState, is_same_voter, own_voter
@@ -135,6 +136,9 @@ def _rejection_of_added(core: Core, voter: VoterNode) -> VoterRejection | None:
             f"Add voter request didn't include the endpoint ({listed}) for the default listener {core.replica.listener}"
         )
         return VoterRejection(ErrorCode.INVALID_REQUEST, message)
+    problem = problem_of_addresses(voter.endpoints)
+    if problem is not None:
+        return VoterRejection(ErrorCode.INVALID_REQUEST, problem)
     busy = _busy(core, core.state, "adding")
     if busy is not None:
         return busy
@@ -251,6 +255,7 @@ def _error_of_updated(core: Core, leader: LeaderState, voter: VoterNode) -> Erro
         voter.key.node_id >= 0
         and any(voter.key.directory_id)
         and voter.address(core.replica.listener) is not None
+        and problem_of_addresses(voter.endpoints) is None
         and 0 <= levels.min_level <= levels.max_level
         and levels.min_level <= history.kraft_version <= levels.max_level
     )

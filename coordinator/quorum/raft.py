@@ -191,6 +191,12 @@ class Raft:
             membership.answer_update(core, request, listener, ticket)
         self._poll()
 
+    def forget(self, ticket: int) -> None:
+        """Drops a Fetch that waits, because its connection is closed: no reply follows."""
+        state = self._core.state
+        if isinstance(state, LeaderState):
+            state.forget(ticket)
+
     def response(self, correlation_id: int, response: Response | ApiVersionsResponse | ErrorCode, now_ms: int) -> None:
         """Handles the answer to a `Send`, or the error if there is none: REQUEST_TIMED_OUT, BROKER_NOT_AVAILABLE if
         the node can't be reached, UNSUPPORTED_VERSION if it doesn't know the API or a field that must be sent."""

@@ -7,6 +7,8 @@ import pytest
 
 from coordinator.cluster.quorum_state import QuorumState
 from coordinator.cluster.snapshot import SnapshotId
+from coordinator.quorum.electing import MAX_EPOCHS_AHEAD
+from coordinator.quorum.log_end import LAST_EPOCH
 from coordinator.quorum.observer import BeginSnapshot, WritePiece
 from coordinator.quorum.ready import AdoptSnapshot, AppendBatches, RecoveredLog, TruncateTo
 from coordinator.quorum.roles import MAY_FOLLOW_IN_EPOCH, MAY_FOLLOW_IN_LATER_EPOCH, Role, WrongTransition
@@ -256,6 +258,10 @@ def test_a_leader_grants_nothing_in_its_epoch() -> None:
         (vote_request(2, 5, to=directory(9)), ErrorCode.INVALID_VOTER_KEY),
         (vote_request(2, 5, to=bytes(16)), ErrorCode.NONE),
         (vote_request(2, 5, 1, 5, pre_vote=True), ErrorCode.NONE),
+        (vote_request(2, 4 + MAX_EPOCHS_AHEAD), ErrorCode.NONE),
+        (vote_request(2, 5 + MAX_EPOCHS_AHEAD), ErrorCode.INVALID_REQUEST),
+        (vote_request(2, LAST_EPOCH), ErrorCode.INVALID_REQUEST),
+        (begin_request(2, 5 + MAX_EPOCHS_AHEAD), ErrorCode.INVALID_REQUEST),
         (begin_request(2, 3), ErrorCode.FENCED_LEADER_EPOCH),
         (begin_request(-1, 5), ErrorCode.INVALID_REQUEST),
         (begin_request(2, 5), ErrorCode.NONE),
@@ -263,6 +269,22 @@ def test_a_leader_grants_nothing_in_its_epoch() -> None:
 )
 def test_a_request_of_an_election_is_checked(request_: VoteRequest | BeginQuorumEpochRequest, code: ErrorCode) -> None:
     assert error_of(Peers(state=QuorumState(-1, 4)).ask(request_)) == code
+
+
+def test_the_leader_survives_a_request_with_an_epoch_far_ahead() -> None:
+    peers = Peers()
+    peers.elect()
+    peers.ask(vote_request(2, LAST_EPOCH, 99, 1))
+    peers.ask(end_request(2, LAST_EPOCH, [3]))
+    assert (peers.raft.role, peers.raft.epoch) == (Role.LEADER, 1)
+
+
+@pytest.mark.parametrize("state", [QuorumState(-1, LAST_EPOCH), QuorumState(ME, LAST_EPOCH)])
+def test_no_election_begins_in_the_last_epoch(state: QuorumState) -> None:
+    peers = Peers(voters=(ME,), state=state)
+    peers.pass_ms(60_000)
+    assert peers.raft.epoch == LAST_EPOCH
+    assert peers.raft.role is not Role.LEADER
 
 
 def test_a_second_leader_of_an_epoch_is_not_followed() -> None:
@@ -380,6 +402,17 @@ def test_a_fetch_waits_for_records_a_higher_high_watermark_or_its_time() -> None
     assert peers.fetched_by(3, end + 1, 1, max_wait_ms=500, high_watermark=committed) is None
     peers.pass_ms(500)
     assert len(peers.ready.replies) == replies + 2
+
+
+def test_a_waiting_fetch_of_a_closed_connection_is_forgotten() -> None:
+    peers = Peers()
+    peers.elect()
+    end, committed = peers.raft.end_offset, peers.raft.high_watermark
+    peers.fetched_by(3, end, 1, max_wait_ms=LAST_EPOCH, high_watermark=committed)
+    replies = len(peers.ready.replies)
+    peers.raft.forget(peers.ticket)
+    peers.propose()
+    assert len(peers.ready.replies) == replies
 
 
 def test_a_waiting_fetch_is_answered_when_the_leader_loses_its_epoch() -> None:
