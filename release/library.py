@@ -24,8 +24,12 @@ def install_library(python: tuple[int, int], folder: Path) -> None:
     if not shutil.which("strip"):
         raise Failed("strip is needed: it is part of the binutils")
     programs = environment_of(next(found for found in interpreters() if found.version == python))
-    install = [programs / "python", "-m", "pip", "install", "-q", "--only-binary", ":all:", "--target", folder]
+    install = [programs / "python", "-m", "pip", "install", "-q", "--no-compile", "--only-binary", ":all:"]
+    install += ["--target", folder]
     run([*install, "--require-hashes", "-r", ROOT / "requirements" / "run.lock"])
     run([*install, "--no-deps", "--upgrade", wheels[0]])
     shutil.rmtree(folder / "bin")  # its scripts name the Python that installs
+    # An image's layers round the times of files, by which Python would take half of the bytecode for stale.
+    compiled = ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", folder]
+    run([programs / "python", *compiled])
     run(["strip", "--strip-unneeded", *folder.rglob("*.so*")])

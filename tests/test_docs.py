@@ -65,3 +65,10 @@ def test_every_file_that_a_page_links_to_is_there() -> None:
     for page in (*FRONT, *(ROOT / "docs").glob("*.md")):
         for link in re.findall(r"\]\((?!\w+:)([^)#]+)", CODE.sub("", page.read_text())):
             assert (page.parent / link).exists(), f"{page.name} links to {link}"
+
+
+def test_every_period_that_a_front_page_promises_is_in_the_owners_list() -> None:
+    listed = (ROOT / "CONTRIBUTING.md").read_text().partition("## Before the first release")[2].partition("\n## ")[0]
+    periods = re.findall(r"\b(\w+) (?:working )?days\b", (ROOT / "SECURITY.md").read_text())
+    assert periods == ["three", "90"]
+    assert [period for period in periods if period not in listed] == []
