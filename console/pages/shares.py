@@ -286,7 +286,7 @@ async def send_back(visit: PageRequest) -> Plan:
     return Plan(
         "group.redrive",
         name,
-        f"Redrive {len(chosen)} of group {name}",
+        f"Redrive {len(chosen)} dead letter{'s' if len(chosen) > 1 else ''} of group {name}",
         carry_out,
         address("/share/letters", name=name, queue=queue),
         ("letter", "topic", "partition", "offset", "reason", "record_from"),

@@ -170,7 +170,7 @@ def test_exactly_the_chosen_letters_are_redriven_once(browser: Browser, broker: 
     assert "Every group of" in plan.words
     assert end(broker, name) == 3
     done = browser.confirm("/share/redrive", plan)
-    assert f"Redrive 1 of group {name}: done" in done.words
+    assert f"Redrive 1 dead letter of group {name}: done" in done.words
     assert done.text.count('type="checkbox"') == 2
     assert end(broker, name) == 5  # the record, and the transaction's marker
     again = browser.confirm("/share/redrive", plan)
