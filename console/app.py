@@ -19,7 +19,7 @@ from commands.errors import CommandError
 from console.changes import CSRF, Planner, change
 from console.guard import HEADERS, SAFE_METHODS, caching, host_fault, is_same, local_path, origin_fault
 from console.login import TOKEN, Door
-from console.pages import groups, overview, records, security, topics, transactions
+from console.pages import groups, overview, records, security, shares, topics, transactions
 from console.rendering import FOLDER
 from console.visit import Handler, PageRequest, Terms, read_form
 from console.visitors import Visitor, Visitors
@@ -33,6 +33,10 @@ PAGES: Final[Mapping[str, Handler]] = {
     "/live/groups": groups.live,
     "/group": groups.group,
     "/charts/lag": groups.lag_chart,
+    "/live/share": shares.live,
+    "/share": shares.part,
+    "/share/record": shares.record,
+    "/share/letters": shares.letters,
     "/transactions": transactions.listing,
     "/transactions/hanging": transactions.hanging,
     "/transaction": transactions.transaction,
@@ -58,6 +62,7 @@ PAGES: Final[Mapping[str, Handler]] = {
 CHANGES: Final[Mapping[str, Planner]] = {
     "/group/reset": groups.reset,
     "/group/delete": groups.delete,
+    "/share/redrive": shares.send_back,
     "/transactions/abort": transactions.abort,
     "/security/acls/add": security.add_acl,
     "/security/acls/delete": security.delete_acl,

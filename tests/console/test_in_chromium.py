@@ -42,6 +42,8 @@ PAGES = {
     "groups": "/groups",
     "group": "/group?name=billing",
     "share-group": "/group?name=packers",
+    "share-record": "/share/record?name=packers&topic=payments&partition=0&offset=3",
+    "share-letters": "/share/letters?name=packers",
     "transactions": "/transactions",
     "hanging": "/transactions/hanging",
     "security": "/security",

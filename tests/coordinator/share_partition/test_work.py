@@ -13,6 +13,7 @@ import pytest
 from broker.share.hosted import without
 from coordinator.share.batches import StateBatch, combine
 from coordinator.share_partition.acknowledge import Acknowledgement
+from coordinator.share_partition.description import LogAndMembers, describe
 from coordinator.share_partition.expiry import archive_aborted, move_log_start
 from coordinator.share_partition.holdback import Facts, HoldbackRules, hold_back
 from coordinator.share_partition.request import RECORD_LIMIT, Acquired
@@ -311,8 +312,14 @@ def write_one_state(size: int) -> Work:
     return lambda: combine(so_far, [StateBatch(size // 2, size // 2, ARCHIVED, 3)], 0)
 
 
+def describe_one_page(size: int) -> Work:
+    partition = apart(size, RELEASE, ACCEPT)
+    around = LogAndMembers(size, size, 1, 0)
+    return lambda: describe(partition, around, size // 2, 20)
+
+
 ONE: Sequence[Case] = (
-    find_the_last_available, acknowledge_one, expire_one, release_one, bury_one, write_one_state,
+    find_the_last_available, acknowledge_one, expire_one, release_one, bury_one, write_one_state, describe_one_page,
 )  # fmt: skip
 
 
