@@ -38,6 +38,8 @@ from tests.coordinator.share_partition.given import (
 )  # fmt: skip
 from tests.counted_work import lines_run
 
+pytestmark = pytest.mark.source_only  # lines of compiled modules are not counted
+
 SIZE = 300
 LATER_MS = NOW_MS + 60_000
 PROPORTIONAL = 2.4
