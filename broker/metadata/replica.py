@@ -23,7 +23,7 @@ from broker.metadata.snapshots import Snapshots
 from client.errors import PeerError, RequestTimedOut, UnsupportedVersion
 from client.settings import SOFTWARE_NAME, SOFTWARE_VERSION
 from coordinator.cluster.loader import MetadataLoader
-from coordinator.cluster.quorum_state import NOBODY
+from coordinator.cluster.quorum_state import NOBODY, QuorumState
 from coordinator.quorum.leading import fill_piece
 from coordinator.quorum.observer import BeginSnapshot, DropSnapshot, WritePiece
 from coordinator.quorum.pieces import PieceWish
@@ -50,14 +50,19 @@ from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from protocol.schema import identity
-from storage.failure import StorageError
+from storage.failure import LogDirFull, StorageError
 
 STOP_MS: Final = 5_000
 """Longest time that a stopping leader waits for the election of another (KafkaRaftManager's shutdown timeout)."""
 
 STOP_POLL_MS: Final = 10
 
+FULL_POLL_MS: Final = 1_000
+"""Pause before `quorum-state` is written again to a disk that was full."""
+
 NOT_LED: Final = KafkaError(ErrorCode.NOT_CONTROLLER, "another node leads the quorum")
+
+FULL: Final = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk of the metadata log is full")
 
 STOPPED: Final = KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "this node no longer takes part in the quorum")
 
@@ -180,6 +185,8 @@ class RaftReplica:
             self._failed(error)
             raise KafkaError(ErrorCode.NOT_CONTROLLER, f"the metadata log failed: {error}") from error
         self._set_timer()
+        if self._log.end_offset < end_offset:
+            raise FULL
         return end_offset
 
     def _snapshots_changed(self) -> None:
@@ -251,28 +258,48 @@ class RaftReplica:
     def _carry_out(self, ready: Ready) -> None:
         """Carries out what the core has decided, at once or in a task."""
         if ready.quorum_state is None and all(isinstance(write, AppendBatches) for write in ready.writes):
-            for write in ready.writes:
-                assert isinstance(write, AppendBatches)
-                self._log.write(write)
+            is_full = False
+            try:
+                for write in ready.writes:
+                    assert isinstance(write, AppendBatches)
+                    self._log.write(write)
+            except LogDirFull:
+                is_full = True
             self._finish(ready)
+            if is_full:
+                self.raft.not_written(self._log.end_offset, self._now_ms)
+                self._carry_out(self.raft.ready())
         else:
             self._slow = asyncio.get_running_loop().create_task(self._carry_out_slowly(ready))
 
     async def _carry_out_slowly(self, ready: Ready) -> None:
         """Carries out what needs a thread; other inputs wait meanwhile."""
         try:
-            for write in ready.writes:
-                await self._write(write)
+            try:
+                for write in ready.writes:
+                    await self._write(write)
+            except LogDirFull:
+                self._next(lambda: self.raft.not_written(self._log.end_offset, self._now_ms))
             if ready.quorum_state is not None:
                 voters = None if self.raft.kraft_version else tuple(self.raft.voters.ids)
-                state = ready.quorum_state._replace(voters=voters)
-                await self._threads.call(lambda: self._log.store(state))
+                await self._store(ready.quorum_state._replace(voters=voters))
             self._finish(ready)
         except Exception as error:
             self._failed(error)
         finally:
             self._slow = None
         self._drain()
+
+    async def _store(self, state: QuorumState) -> None:
+        """Writes `quorum-state`. While the disk is full, this node takes no part: nothing may be sent before."""
+        while not self._is_stopped:
+            try:
+                await self._threads.call(lambda: self._log.store(state))
+                return
+            except LogDirFull as error:
+                self._log_problem(str(error))
+            await pause(self._clock, FULL_POLL_MS)
+        raise STOPPED
 
     async def _write(self, write: Write) -> None:
         if isinstance(write, AppendBatches):
