@@ -43,6 +43,7 @@ PAGES: Final[Mapping[str, Handler]] = {
     "/live/topics": topics.live,
     "/create-topic": topics.creation,
     "/topics/{topic}": topics.partitions,
+    "/live/partitions/{topic}": topics.live_partitions,
     "/topics/{topic}/records": records.listing,
     "/live/records/{topic}": records.live,
     "/topics/{topic}/records/{partition}/{offset}": records.record,
@@ -68,6 +69,8 @@ CHANGES: Final[Mapping[str, Planner]] = {
     "/topics/{topic}/configs": topics.alter,
     "/topics/{topic}/produce": records.produce,
     "/topics/{topic}/grow": topics.grow,
+    "/topics/{topic}/reassign": topics.reassign,
+    "/topics/{topic}/cancel-reassign": topics.cancel_reassign,
     "/topics/{topic}/trim": topics.trim,
     "/topics/{topic}/delete": topics.delete,
 }
