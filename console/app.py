@@ -19,7 +19,7 @@ from commands.errors import CommandError
 from console.changes import CSRF, Planner, change
 from console.guard import HEADERS, SAFE_METHODS, caching, host_fault, is_same, local_path, origin_fault
 from console.login import TOKEN, Door
-from console.pages import groups, overview, records, security, topics, transactions
+from console.pages import clients, groups, overview, records, security, topics, transactions
 from console.rendering import FOLDER
 from console.visit import Handler, PageRequest, Terms, read_form
 from console.visitors import Visitor, Visitors
@@ -36,6 +36,8 @@ PAGES: Final[Mapping[str, Handler]] = {
     "/transactions": transactions.listing,
     "/transactions/hanging": transactions.hanging,
     "/transaction": transactions.transaction,
+    "/clients": clients.members,
+    "/clients/telemetry": clients.telemetry,
     "/security": security.acls,
     "/security/users": security.users,
     "/security/quotas": security.quotas,
@@ -53,6 +55,7 @@ PAGES: Final[Mapping[str, Handler]] = {
     "/topics/{topic}/configs": topics.configs,
     "/topics/{topic}/groups": topics.groups,
     "/topics/{topic}/operations": topics.operations,
+    "/topics/{topic}/producers": topics.producers,
 }
 """The pages and their live parts. They change nothing."""
 
@@ -60,6 +63,7 @@ CHANGES: Final[Mapping[str, Planner]] = {
     "/group/reset": groups.reset,
     "/group/delete": groups.delete,
     "/transactions/abort": transactions.abort,
+    "/clients/telemetry/subscribe": clients.subscribe,
     "/security/acls/add": security.add_acl,
     "/security/acls/delete": security.delete_acl,
     "/security/users/set": security.set_user,

@@ -67,6 +67,11 @@ class RecordOpener:
         self._files = files
         self._registry = registry
 
+    @classmethod
+    def plain(cls) -> RecordOpener:
+        """Returns an opener without masks and schemas."""
+        return cls(Masks(()), FileSchemas(), None)
+
     async def prepare(self, records: Iterable[Record]) -> None:
         """Fetches the schemas that records name by their ids."""
         if self._registry is None:

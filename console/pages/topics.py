@@ -26,6 +26,7 @@ from commands.state.configs import (
 from commands.state.moves import alter_replicas, brokers_of, copied_shares, ongoing
 from commands.state.replica_plan import spread
 from commands.state.topic_changes import create_topics, delete_records, delete_topics, grow_topic
+from commands.state.transactions import producer_rows
 from console.changes import Plan
 from console.pages.tables import Column, Table, table_of
 from console.rendering import address
@@ -46,11 +47,21 @@ COLUMNS: Final = (
     Column("lag", "Slowest group", True),
 )
 
+PRODUCER_COLUMNS: Final = (
+    Column("producer", "Producer", True),
+    Column("partition", "Partition", True),
+    Column("epoch", "Epoch", True),
+    Column("last_sequence", "Last sequence", True),
+    Column("last_write_ms", "Last write (UTC)"),
+    Column("start_offset", "Transaction since"),
+)
+
 TABS: Final = (
     ("records", "Records"),
     ("partitions", "Partitions"),
     ("configs", "Configs"),
     ("groups", "Groups"),
+    ("producers", "Producers"),
     ("operations", "Operations"),
 )
 
@@ -175,6 +186,13 @@ async def groups(visit: PageRequest) -> Response:
             )
     rows.sort(key=lambda row: -int(str(row["lag"] or 0)))
     return visit.render("topic_groups.html", {**head, "rows": rows})
+
+
+async def producers(visit: PageRequest) -> Response:
+    topic, head = await topic_head(visit, "producers")
+    rows = await producer_rows(visit.cluster, topic, skip_leaderless=True)
+    table = table_of(visit, address(f"/topics/{topic.name}/producers"), PRODUCER_COLUMNS, rows)
+    return visit.render("topic_producers.html", {**head, "table": table})
 
 
 async def operations(visit: PageRequest) -> Response:
