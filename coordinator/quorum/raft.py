@@ -101,6 +101,11 @@ class Raft:
         return self._core.leader_id
 
     @property
+    def leader_address(self) -> Location | None:
+        """The address at which this node reaches the leader; None if it is unknown."""
+        return self._core.leader_address
+
+    @property
     def high_watermark(self) -> int:
         """The offset before which all records are committed, as far as this node knows."""
         return self._core.high_watermark
@@ -119,6 +124,13 @@ class Raft:
     def voters(self) -> VoterSet:
         """The voters of the log's end, committed or not."""
         return self._core.history.last
+
+    @property
+    def other_voters(self) -> list[Location]:
+        """The addresses of the voters except this node."""
+        replica = self._core.replica
+        addresses = (voter.address(replica.listener) for voter in self._core.other_voters)
+        return [address for address in addresses if address is not None]
 
     @property
     def kraft_version(self) -> int:

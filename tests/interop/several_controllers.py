@@ -1,9 +1,10 @@
-"""A quorum of several controllers, of either software, and brokers of Odradek that join it."""
+"""A quorum of several controllers, of either software, which may be brokers as well, and brokers that join it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.interop.brokers import Odradek
@@ -32,9 +33,13 @@ class SeveralControllers:
         settings: Mapping[str, str] | None = None,
         *,
         are_static: bool = False,
+        are_brokers: bool = False,
+        is_grown: bool = False,
     ) -> None:
-        """`are_static` puts the voters into the configuration instead of the log."""
+        """`are_static` puts the voters into the configuration instead of the log. `are_brokers` gives each node both
+        roles. With `is_grown`, the first node is the only voter, and the others join later."""
         self.folder = folder
+        self._are_brokers = are_brokers
         self.addresses = {node_id: f"127.0.0.1:{free_port()}" for node_id in DIRECTORIES}
         self.joining = {
             **ONE_OF_EACH,
@@ -49,8 +54,12 @@ class SeveralControllers:
             del self.joining["controller.quorum.bootstrap.servers"]
             voters = (f"{node_id}@{address}" for node_id, address in self.addresses.items())
             self.joining["controller.quorum.voters"] = ",".join(voters)
-        self._format_with = () if are_static else ("--initial-controllers", self.initial)
-        self.nodes = {node_id: self.controller(node_id, make) for node_id, make in zip(DIRECTORIES, makes, strict=True)}
+        self._format_with: tuple[str, ...] = () if are_static else ("--initial-controllers", self.initial)
+        self.nodes: dict[int, EitherNode] = {}
+        for node_id, make in zip(DIRECTORIES, makes, strict=True):
+            if is_grown:
+                self._format_with = ("--no-initial-controllers",) if self.nodes else ("--standalone",)
+            self.nodes[node_id] = self.controller(node_id, make)
 
     @property
     def initial(self) -> str:
@@ -64,7 +73,15 @@ class SeveralControllers:
             "node.id": str(node_id),
             "listeners": f"CONTROLLER://{self.addresses[node_id]}",
         }
+        if self._are_brokers:
+            settings["process.roles"] = "broker,controller"
+            settings["listeners"] = f"PLAINTEXT://127.0.0.1:{free_port()},{settings['listeners']}"
         return EitherNode(self.folder, make, settings, *self._format_with)
+
+    @property
+    def bootstrap(self) -> str:
+        """Returns the addresses of all nodes: for clients, if they are brokers."""
+        return ",".join(node.address for node in self.nodes.values())
 
     def broker(self, node_id: int) -> OdradekNode:
         """Returns a broker of Odradek that joins."""
@@ -72,8 +89,14 @@ class SeveralControllers:
         return OdradekNode(self.folder / f"odradek-{node_id}", settings)
 
     def start(self) -> None:
+        """Starts all nodes at the same time: the first is ready only once a majority runs."""
+        with ThreadPoolExecutor(len(self.nodes)) as threads:
+            list(threads.map(EitherNode.start, self.nodes.values()))
+
+    def end(self) -> None:
+        """Kills all nodes, of which none is needed any more."""
         for node in self.nodes.values():
-            node.start()
+            node.forget()
 
     def stop(self) -> None:
         for node in self.nodes.values():
