@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import Final, NamedTuple
@@ -23,7 +24,7 @@ from broker.metadata.snapshots import Snapshots
 from client.errors import PeerError, RequestTimedOut, UnsupportedVersion
 from client.settings import SOFTWARE_NAME, SOFTWARE_VERSION
 from coordinator.cluster.loader import MetadataLoader
-from coordinator.cluster.quorum_state import NOBODY
+from coordinator.cluster.quorum_state import NOBODY, QuorumState
 from coordinator.quorum.leading import fill_piece
 from coordinator.quorum.observer import BeginSnapshot, DropSnapshot, WritePiece
 from coordinator.quorum.pieces import PieceWish
@@ -50,12 +51,15 @@ from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from protocol.schema import identity
-from storage.failure import StorageError
+from storage.failure import LogDirFull, StorageError
 
 STOP_MS: Final = 5_000
 """Longest time that a stopping leader waits for the election of another (KafkaRaftManager's shutdown timeout)."""
 
 STOP_POLL_MS: Final = 10
+
+ROOM_MS: Final = 1_000
+"""The pause before a write is repeated that found the disk full."""
 
 NOT_LED: Final = KafkaError(ErrorCode.NOT_CONTROLLER, "another node leads the quorum")
 
@@ -180,8 +184,15 @@ class RaftReplica:
         return self._log.failed is None and not self._is_stopped
 
     def _propose(self, encoded: bytearray) -> int:
-        if self._slow is not None or not self._takes_part:
+        offered = self.raft.offered(encoded) if self._slow is None and self._takes_part else None
+        if offered is None:
             raise NOT_LED
+        try:
+            self._log.write(offered)  # before the core counts it: if the disk is full, nothing has changed
+        except LogDirFull:
+            if self.raft.other_voters:  # another leader may have room
+                asyncio.get_running_loop().call_soon(self.resign, self.raft.epoch)
+            raise
         try:
             end_offset = self.raft.propose(encoded, self._now_ms)
         except KafkaError as error:
@@ -262,29 +273,53 @@ class RaftReplica:
 
     def _carry_out(self, ready: Ready) -> None:
         """Carries out what the core has decided, at once or in a task."""
-        if ready.quorum_state is None and all(isinstance(write, AppendBatches) for write in ready.writes):
-            for write in ready.writes:
-                assert isinstance(write, AppendBatches)
-                self._log.write(write)
+        if ready.quorum_state is None and self._is_appended(ready.writes):
             self._finish(ready)
         else:
             self._slow = asyncio.get_running_loop().create_task(self._carry_out_slowly(ready))
+
+    def _is_appended(self, writes: Sequence[Write]) -> bool:
+        """Appends batches. Returns False if other writes need a thread, or the disk has no room."""
+        if not all(isinstance(write, AppendBatches) for write in writes):
+            return False
+        with suppress(LogDirFull):
+            for write in writes:
+                assert isinstance(write, AppendBatches)
+                self._log.write(write)
+            return True
+        return False
 
     async def _carry_out_slowly(self, ready: Ready) -> None:
         """Carries out what needs a thread; other inputs wait meanwhile."""
         try:
             for write in ready.writes:
-                await self._write(write)
+                await self._once_there_is_room(partial(self._write, write))
             if ready.quorum_state is not None:
-                voters = None if self.raft.kraft_version else tuple(self.raft.voters.ids)
-                state = ready.quorum_state._replace(voters=voters)
-                await self._threads.call(lambda: self._log.store(state))
+                await self._once_there_is_room(partial(self._store, ready.quorum_state))
             self._finish(ready)
         except Exception as error:
-            self._failed(error)
+            if not (isinstance(error, LogDirFull) and self._is_stopped):
+                self._failed(error)
         finally:
             self._slow = None
         self._drain()
+
+    async def _once_there_is_room(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Repeats work while the disk is full. Meanwhile this node does nothing in the quorum, as if it were cut off,
+        and the other voters go on. A lone voter fails instead. Raises the errors of the work."""
+        while True:
+            try:
+                await work()
+                return
+            except LogDirFull:
+                if not self.raft.other_voters or self._is_stopped:
+                    raise
+            await pause(self._clock, ROOM_MS)
+
+    async def _store(self, quorum_state: QuorumState) -> None:
+        voters = None if self.raft.kraft_version else tuple(self.raft.voters.ids)
+        state = quorum_state._replace(voters=voters)
+        await self._threads.call(lambda: self._log.store(state))
 
     async def _write(self, write: Write) -> None:
         if isinstance(write, AppendBatches):

@@ -123,7 +123,10 @@ class ReplicatedLog(FollowedLog):
             self._proposed = ()
 
     def write(self, batches: AppendBatches) -> None:
-        """Appends batches of the raft core. Raises KafkaError, LogDirFailure, LogDirFull."""
+        """Appends batches of the raft core, unless the log has them already. Raises KafkaError, LogDirFailure,
+        LogDirFull, with nothing written."""
+        if batches.next_offset <= self.end_offset:
+            return
         view = memoryview(batches.data)
         self._log.append(view, leader_epoch=batches.epoch, now_ms=self._clock.now_ms(), origin=Origin.REPLICATION)
         if self.end_offset != batches.next_offset:

@@ -562,6 +562,15 @@ def fill_piece(response: FetchSnapshotResponse, piece: SnapshotPiece | None) -> 
         data.size, data.unaligned_records = piece.size_bytes, piece.content
 
 
+def offered(core: Core, batch: bytearray) -> AppendBatches | None:
+    """Returns the write of a batch that may be proposed; None if this node doesn't lead."""
+    if not isinstance(core.state, LeaderState) or core.state.is_resigning:
+        return None
+    offset = core.log.end_offset
+    stamp(batch, 0, offset, core.epoch)
+    return AppendBatches(batch, offset, read_header(batch).next_offset, core.epoch)
+
+
 def propose(core: Core, batch: bytearray) -> int:
     """Appends a batch as the leader. Raises KafkaError(NOT_LEADER_OR_FOLLOWER)."""
     if not isinstance(core.state, LeaderState) or core.state.is_resigning:

@@ -21,7 +21,16 @@ from coordinator.quorum.connections import NEVER
 from coordinator.quorum.core import Core
 from coordinator.quorum.leadership import Location
 from coordinator.quorum.leading import LeaderState
-from coordinator.quorum.ready import Flush, LocalReplica, RaftConfig, Ready, RecoveredLog, Request, Response
+from coordinator.quorum.ready import (
+    AppendBatches,
+    Flush,
+    LocalReplica,
+    RaftConfig,
+    Ready,
+    RecoveredLog,
+    Request,
+    Response,
+)
 from coordinator.quorum.replicas import ReplicaProgress
 from coordinator.quorum.roles import Role
 from coordinator.quorum.rules import RULES, Rules
@@ -206,6 +215,11 @@ class Raft:
         """Handles what is due by now."""
         self._advance(now_ms)
         self._poll()
+
+    def offered(self, batch: bytearray) -> AppendBatches | None:
+        """Returns the write that `propose` will ask for, so that the caller can write the batch before; None if this
+        node doesn't lead. Changes nothing but the stamp of the batch."""
+        return leading.offered(self._core, batch)
 
     def propose(self, batch: bytearray, now_ms: int) -> int:
         """Appends a batch as the leader, and returns the offset after it. The batch is stamped with its offset and

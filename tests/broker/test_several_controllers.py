@@ -17,6 +17,7 @@ from coordinator.cluster.controller import Asker
 from coordinator.cluster.formatting import NewMetadata, format_directory
 from coordinator.cluster.quorum_state import read_quorum_state, write_quorum_state
 from coordinator.cluster.voters import InitialVoter, voters_record
+from programs.run import controller_server
 from programs.run.controller_server import ControllerServer
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
@@ -24,10 +25,12 @@ from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, 
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from protocol.messages.vote import VoteRequest, VoteResponse
+from protocol.metadata_records.log import NoOpRecord
 from protocol.types import Uuid
 from storage.disk import OsDisk
 from tests.broker.controllers import formatted, is_active, serving_controller
 from tests.broker.test_controller_listener import Controller
+from tests.storage.bad_disk import FULL, BadDisk
 from tests.waiting import until
 
 IDS = (1, 2, 3)
@@ -237,3 +240,64 @@ async def test_the_only_voter_does_not_lead_a_log_that_ends_epochs_before_its_qu
         with pytest.raises(KafkaError, match=f"in epoch {epoch}, but quorum-state has epoch {epoch + ahead}"):
             async with serving_controller(tmp_path):
                 pass
+
+
+async def change(server: ControllerServer) -> None:
+    """Has the active controller write a record; returns once it is committed."""
+    active = server.part.controller.active
+    assert active is not None
+    await active.write([NoOpRecord()])
+
+
+def is_full(call: str, path: str) -> OSError | None:
+    """The rule of a disk that has no room for records of the metadata log."""
+    return FULL if call == "write" and path.endswith(".log") else None
+
+
+@pytest.fixture
+def disks(monkeypatch: pytest.MonkeyPatch) -> list[BadDisk]:
+    """Returns the disks of the controllers, in the order of their starts."""
+    made: list[BadDisk] = []
+
+    def make(_: object) -> BadDisk:
+        made.append(BadDisk())
+        return made[-1]
+
+    monkeypatch.setattr(controller_server, "OsDisk", make)
+    return made
+
+
+def test_a_leader_whose_disk_is_full_hands_over_and_follows_once_it_has_room(
+    tmp_path: Path, disks: list[BadDisk]
+) -> None:
+    @with_a_quorum
+    async def test(quorum: Quorum) -> None:
+        active, _ = await started(quorum)
+        await change(quorum.servers[active])
+        full = disks[IDS.index(active)]
+        full.fault = is_full
+        with pytest.raises(KafkaError):
+            await change(quorum.servers[active])
+        await until(lambda: not is_active(quorum.servers[active]))
+        successor = await quorum.active()
+        assert successor != active
+        await change(quorum.servers[successor])
+        full.fault = lambda call, path: None
+        log, led = quorum.servers[active].part.log, quorum.servers[successor].part.log
+        await until(lambda: log.high_watermark == led.high_watermark)
+        assert quorum.servers[active].exit_code == 0
+
+    test(tmp_path)
+
+
+async def test_the_only_voter_rejects_changes_while_its_disk_is_full(tmp_path: Path, disks: list[BadDisk]) -> None:
+    async with serving_controller(tmp_path) as server:
+        (disk,) = disks
+        await change(server)
+        disk.fault = is_full
+        with pytest.raises(KafkaError) as rejected:
+            await change(server)
+        assert rejected.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        assert is_active(server)
+        disk.fault = lambda call, path: None
+        await change(server)
