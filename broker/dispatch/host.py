@@ -31,7 +31,7 @@ from protocol.errors import ProtocolError
 from protocol.lazy import lazy
 
 if TYPE_CHECKING:
-    from broker.metadata.leading_quorum import QuorumNode
+    from broker.metadata.quorum_node import QuorumNode
     from broker.request import mutation_quotas
     from broker.request.client_quotas import ClientQuotas
     from broker.request.mutation_quotas import MutationQuotas

@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 from broker.clock import Clock, Timer, pause
 from broker.logging import get_logger
 from broker.metadata.controllers import Controllers
-from broker.metadata.leading_quorum import DescribedQuorum
 from broker.metadata.observing import Threads
+from broker.metadata.quorum_node import DescribedQuorum
 from broker.metadata.replicated_log import ReplicatedLog
 from broker.metadata.snapshots import Snapshots
 from client.errors import PeerError, RequestTimedOut, UnsupportedVersion

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import os
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from broker import logging
@@ -40,9 +39,9 @@ from storage.logs import Logs
 from storage.open_files import OpenFiles
 
 if TYPE_CHECKING:
-    from broker.metadata import leading_quorum
+    from broker.metadata import quorum_node
     from broker.metadata.joining import MetadataEnvironment
-    from broker.metadata.leading_quorum import LeadingQuorum, QuorumNode
+    from broker.metadata.quorum_node import QuorumNode
     from broker.metadata.replicating import ReplicaPart
     from broker.metrics.endpoint import MetricsEndpoint
     from broker.replica.alter_partition import AlterPartition
@@ -55,7 +54,7 @@ else:  # a node that is alone needs none of it
     controller = lazy("programs.run.controller")
     controlling = lazy("programs.run.controlling")
     joining = lazy("programs.run.joining")
-    leading_quorum = lazy("broker.metadata.leading_quorum")
+    quorum_node = lazy("broker.metadata.quorum_node")
 
 OBJECTS_PER_COLLECTION = 10_000
 """Number of new objects that start a garbage collection. A turn of the event loop with a hundred requests makes some
@@ -138,7 +137,7 @@ class Server:
         if self._zookeeper is not None:
             await self._zookeeper.claim(self.metadata.image.cluster_id)
         self.broker = Broker(
-            self._live_config, self._clock, self.metadata, self.logs, APIS, self._lead_quorum, self._forwarding
+            self._live_config, self._clock, self.metadata, self.logs, APIS, self._quorum, self._forwarding
         )
         if self._controller is not None:
             self._controller.interceptors.times = self.broker.interceptors.times  # one process, one table, as in Kafka
@@ -271,20 +270,12 @@ class Server:
             self._disk, self._clock, self._metadata_worker, self._metadata_failed, self._subscriber_failed
         )
 
-    @cached_property
-    def _led(self) -> LeadingQuorum:
-        assert self.metadata.led_log is not None
-        return leading_quorum.lead_quorum(
-            self._settings(),
-            self.metadata.node.identity,
-            self.metadata.cluster,
-            self.metadata.led_log,
-            self._clock,
-            self._metadata_worker,
-        )
-
-    def _lead_quorum(self) -> QuorumNode:
-        return self._led if self._voter is None else self._voter.replica
+    def _quorum(self) -> QuorumNode:
+        if self._voter is not None:
+            return self._voter.replica
+        log = self.metadata.led_log
+        assert log is not None
+        return quorum_node.lone_quorum(self._settings(), self.metadata.node.identity, log, self._clock)
 
     async def _join(self) -> None:
         """Joins the controllers in other processes and opens the logs, while heartbeats continue."""
