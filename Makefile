@@ -111,7 +111,7 @@ image: $(SETUP) ## build the image `odradek` from dist/'s wheel with docker or p
 	$(BIN)/python -m release.image
 
 .PHONY: test-image
-test-image: $(SETUP) ## run the image: read-only, as a user, with a volume; a minute
+test-image: $(SETUP) ## run the image: read-only, as a user, with a volume, and the compose files on ports 9092 to 9096; a minute
 	$(BIN)/python -m pytest tests/interop/test_image.py -m release --timeout 900
 
 .PHONY: deb

@@ -55,7 +55,7 @@ def addresses(config: AddressOptions) -> dict[str, object]:
         "controllers": controllers(config.controller_quorum_voters, config.controller_quorum_bootstrap_servers),
         "bound_controllers": own_controllers if has_controller else (),
         "advertised_controllers": tuple(
-            next((address for address in advertised if address.name == listener.name), listener)
+            next((address for address in advertised if address.name == listener.name), _unadvertised(listener))
             for listener in own_controllers
         ),
         "has_peers": bool(own_controllers) or not has_controller,
@@ -63,6 +63,12 @@ def addresses(config: AddressOptions) -> dict[str, object]:
         "advertised": tuple(listener for listener in advertised if listener.name not in of_controllers) or clients,
         "inter_broker_listener": (config.inter_broker_listener_name or config.security_inter_broker_protocol).upper(),
     }
+
+
+def _unadvertised(controller: ListenerAddress) -> ListenerAddress:
+    """Returns the address of a controller's listener that advertised.listeners doesn't name: 0.0.0.0 becomes this
+    machine's name, and is no error (KafkaConfig.effectiveAdvertisedControllerListeners)."""
+    return controller._replace(host="") if controller.host == "0.0.0.0" else controller
 
 
 def _client_listener(config: AddressOptions) -> str | None:

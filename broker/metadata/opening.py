@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from broker.clock import Clock
 from broker.logging import get_logger
-from broker.metadata.damage import Guard, find_evidence
+from broker.metadata.damage import Guard, find_evidence, remove_flushed
 from broker.metadata.led_log import LedLog
 from broker.metadata.loading import load
 from broker.metadata.local_controller import LocalController
@@ -287,6 +287,7 @@ def accept_loss(log_dirs: Sequence[str], metadata_dir: str, *, disk: Disk, clock
     load(loader, log, disk)
     _lead(log, loader, ClusterOptions(node_id=properties.node_id), properties.directory_id or NO_UUID)
     log.close()
+    remove_flushed(folder, disk)
     for directory in dict.fromkeys((*log_dirs, metadata_dir)):
         delete_clean_shutdown(disk, directory)
     return log.end_offset

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from typing import Final, NamedTuple
@@ -58,10 +57,12 @@ STOP_MS: Final = 5_000
 
 STOP_POLL_MS: Final = 10
 
-ROOM_MS: Final = 1_000
-"""The pause before a write is repeated that found the disk full."""
+FULL_POLL_MS: Final = 1_000
+"""Pause before `quorum-state` is written again to a disk that was full."""
 
 NOT_LED: Final = KafkaError(ErrorCode.NOT_CONTROLLER, "another node leads the quorum")
+
+FULL: Final = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk of the metadata log is full")
 
 STOPPED: Final = KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "this node no longer takes part in the quorum")
 
@@ -184,15 +185,8 @@ class RaftReplica:
         return self._log.failed is None and not self._is_stopped
 
     def _propose(self, encoded: bytearray) -> int:
-        offered = self.raft.offered(encoded) if self._slow is None and self._takes_part else None
-        if offered is None:
+        if self._slow is not None or not self._takes_part:
             raise NOT_LED
-        try:
-            self._log.write(offered)  # before the core counts it: if the disk is full, nothing has changed
-        except LogDirFull:
-            if self.raft.other_voters:  # another leader may have room
-                asyncio.get_running_loop().call_soon(self.resign, self.raft.epoch)
-            raise
         try:
             end_offset = self.raft.propose(encoded, self._now_ms)
         except KafkaError as error:
@@ -203,6 +197,8 @@ class RaftReplica:
             self._failed(error)
             raise KafkaError(ErrorCode.NOT_CONTROLLER, f"the metadata log failed: {error}") from error
         self._set_timer()
+        if self._log.end_offset < end_offset:
+            raise FULL
         return end_offset
 
     def _snapshots_changed(self) -> None:
@@ -273,53 +269,49 @@ class RaftReplica:
 
     def _carry_out(self, ready: Ready) -> None:
         """Carries out what the core has decided, at once or in a task."""
-        if ready.quorum_state is None and self._is_appended(ready.writes):
+        if ready.quorum_state is None and all(isinstance(write, AppendBatches) for write in ready.writes):
+            is_full = False
+            try:
+                for write in ready.writes:
+                    assert isinstance(write, AppendBatches)
+                    self._log.write(write)
+            except LogDirFull:
+                is_full = True
             self._finish(ready)
+            if is_full:
+                self.raft.not_written(self._log.end_offset, self._now_ms)
+                self._carry_out(self.raft.ready())
         else:
             self._slow = asyncio.get_running_loop().create_task(self._carry_out_slowly(ready))
-
-    def _is_appended(self, writes: Sequence[Write]) -> bool:
-        """Appends batches. Returns False if other writes need a thread, or the disk has no room."""
-        if not all(isinstance(write, AppendBatches) for write in writes):
-            return False
-        with suppress(LogDirFull):
-            for write in writes:
-                assert isinstance(write, AppendBatches)
-                self._log.write(write)
-            return True
-        return False
 
     async def _carry_out_slowly(self, ready: Ready) -> None:
         """Carries out what needs a thread; other inputs wait meanwhile."""
         try:
-            for write in ready.writes:
-                await self._once_there_is_room(partial(self._write, write))
+            try:
+                for write in ready.writes:
+                    await self._write(write)
+            except LogDirFull:
+                self._next(lambda: self.raft.not_written(self._log.end_offset, self._now_ms))
             if ready.quorum_state is not None:
-                await self._once_there_is_room(partial(self._store, ready.quorum_state))
+                voters = None if self.raft.kraft_version else tuple(self.raft.voters.ids)
+                await self._store(ready.quorum_state._replace(voters=voters))
             self._finish(ready)
         except Exception as error:
-            if not (isinstance(error, LogDirFull) and self._is_stopped):
-                self._failed(error)
+            self._failed(error)
         finally:
             self._slow = None
         self._drain()
 
-    async def _once_there_is_room(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Repeats work while the disk is full. Meanwhile this node does nothing in the quorum, as if it were cut off,
-        and the other voters go on. A lone voter fails instead. Raises the errors of the work."""
-        while True:
+    async def _store(self, state: QuorumState) -> None:
+        """Writes `quorum-state`. While the disk is full, this node takes no part: nothing may be sent before."""
+        while not self._is_stopped:
             try:
-                await work()
+                await self._threads.call(lambda: self._log.store(state))
                 return
-            except LogDirFull:
-                if not self.raft.other_voters or self._is_stopped:
-                    raise
-            await pause(self._clock, ROOM_MS)
-
-    async def _store(self, quorum_state: QuorumState) -> None:
-        voters = None if self.raft.kraft_version else tuple(self.raft.voters.ids)
-        state = quorum_state._replace(voters=voters)
-        await self._threads.call(lambda: self._log.store(state))
+            except LogDirFull as error:
+                self._log_problem(str(error))
+            await pause(self._clock, FULL_POLL_MS)
+        raise STOPPED
 
     async def _write(self, write: Write) -> None:
         if isinstance(write, AppendBatches):

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from threading import Lock
 from typing import Final, NoReturn
 
 from broker.clock import Clock
+from broker.metadata.damage import remove_flushed, write_flushed
 from broker.metadata.followed_log import FollowedLog
 from broker.metadata.led_log import CommitWaiter
 from broker.metadata.log import Worker
@@ -25,6 +28,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import read_header
 from protocol.records.control import VotersRecord
 from storage.disk import Disk
+from storage.failure import LogDirFull
 from storage.log import Log
 from storage.producers.entry import Origin
 
@@ -59,6 +63,8 @@ class ReplicatedLog(FollowedLog):
         """True once listeners have all records that were committed before this node started: a leader has told the high
         watermark."""
         self._steps = Steps(clock)
+        self._noting_flushed = Lock()
+        """Held while the flushed offset is written, so that a flush doesn't write an offset that was truncated."""
 
     @property
     def uncommitted(self) -> Sequence[MetadataBatch]:
@@ -89,7 +95,7 @@ class ReplicatedLog(FollowedLog):
     def recover(self) -> RecoveredLog:
         """Flushes the records of the previous run, and returns what the raft core needs of the log. Raises
         LogDirFailure, LogDirFull, KafkaError and ProtocolError."""
-        self._log.flush(self._clock.now_ms())
+        self.flush()
         epochs = tuple((entry.epoch, entry.start_offset) for entry in self._log.epochs.entries)
         snapshots = tuple(self.snapshots())
         return RecoveredLog(self.start_offset, self.end_offset, epochs, snapshots, tuple(self._control()))
@@ -123,10 +129,7 @@ class ReplicatedLog(FollowedLog):
             self._proposed = ()
 
     def write(self, batches: AppendBatches) -> None:
-        """Appends batches of the raft core, unless the log has them already. Raises KafkaError, LogDirFailure,
-        LogDirFull, with nothing written."""
-        if batches.next_offset <= self.end_offset:
-            return
+        """Appends batches of the raft core. Raises KafkaError, LogDirFailure, LogDirFull."""
         view = memoryview(batches.data)
         self._log.append(view, leader_epoch=batches.epoch, now_ms=self._clock.now_ms(), origin=Origin.REPLICATION)
         if self.end_offset != batches.next_offset:
@@ -147,11 +150,17 @@ class ReplicatedLog(FollowedLog):
 
     def cut_back(self, offset: int) -> None:
         """Truncates the log, so that it ends at this offset. For a worker thread. Raises LogDirFailure."""
-        self._log.truncate_between_flushes(offset, self._clock.now_ms())
+        with self._noting_flushed:
+            if offset < self._log.recovery_point:
+                with self.failing("truncating"):
+                    remove_flushed(self.directory, self._disk)
+            self._log.truncate_between_flushes(offset, self._clock.now_ms())
 
     def flush(self) -> None:
         """Flushes all appended records. For a worker thread. Raises LogDirFailure, LogDirFull."""
         self._log.flush(self._clock.now_ms())
+        with self._noting_flushed, suppress(LogDirFull), self.failing("writing the flushed offset of"):
+            write_flushed(self.directory, self._log.recovery_point, self._disk)
 
     def records(self, wish: ReadRecords) -> bytes:
         """Returns whole batches from an offset on. Raises KafkaError, LogDirFailure."""

@@ -79,6 +79,8 @@ class Core:
         self.wake_ms = NEVER
         self.out = Ready()
         self.is_shutting_down = False
+        self.full_until_ms = 0
+        """The time until which this node begins no election, because its disk is full."""
         newest = log.snapshots[-1].offset if log.snapshots else 0
         self.high_watermark = min(max(log.start_offset, newest), log.end_offset)
         own = {Location(endpoint.host, endpoint.port) for endpoint in replica.endpoints}
@@ -144,6 +146,9 @@ class Core:
         """True if this node may begin an election."""
         history, key = self.history, self.replica.key
         if self.is_shutting_down or not self.replica.can_vote:
+            return False
+        if self.now_ms < self.full_until_ms:
+            self.wake(self.full_until_ms)
             return False
         if self.voters.is_voter(key):
             return True

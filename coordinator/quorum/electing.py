@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 FIRST_NODE_ENDPOINTS: Final = 1
 """First version of these APIs whose response has the leader's endpoint (KIP-853)."""
 
+LASTING_ERRORS: Final = frozenset({ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID})
+"""Errors of Vote that a repetition gets again: another replica, or another cluster, answers at the voter's address.
+Kafka's client repeats them after each retry backoff, until the election times out."""
+
 
 class _QuorumPartition(Protocol):
     partition_index: int
@@ -157,11 +161,13 @@ def vote_answered(core: Core, sent: SentRequest, response: VoteResponse | ErrorC
         _pause(core, sent)
         return
     partition = only_partition(response.topics)
+    code = response.error_code or (partition.error_code if partition is not None else ErrorCode.NONE)
+    if code in LASTING_ERRORS and isinstance(state, ProspectiveState | CandidateState):
+        state.votes.record(sent.node_id, granted=False)
     if response.error_code or partition is None:
         _pause(core, sent)
         return
     epoch = core.epoch
-    code = partition.error_code
     endpoints = answered_endpoints(core, partition.leader_id, response.node_endpoints)
     if code != ErrorCode.UNKNOWN_LEADER_EPOCH:
         core.learn_leader(partition.leader_id, partition.leader_epoch, endpoints)

@@ -21,16 +21,7 @@ from coordinator.quorum.connections import NEVER
 from coordinator.quorum.core import Core
 from coordinator.quorum.leadership import Location
 from coordinator.quorum.leading import LeaderState
-from coordinator.quorum.ready import (
-    AppendBatches,
-    Flush,
-    LocalReplica,
-    RaftConfig,
-    Ready,
-    RecoveredLog,
-    Request,
-    Response,
-)
+from coordinator.quorum.ready import Flush, LocalReplica, RaftConfig, Ready, RecoveredLog, Request, Response
 from coordinator.quorum.replicas import ReplicaProgress
 from coordinator.quorum.roles import Role
 from coordinator.quorum.rules import RULES, Rules
@@ -49,6 +40,9 @@ from protocol.messages.vote import VoteRequest
 from protocol.records.control import QuorumRecord
 
 Handler = Callable[..., None]
+
+FULL_MS: Final = 5_000
+"""Time after which a node whose disk was full writes again, if it doesn't lead."""
 
 ANSWERED: Final[dict[type, Handler]] = {
     VoteRequest: electing.vote_answered,
@@ -216,11 +210,6 @@ class Raft:
         self._advance(now_ms)
         self._poll()
 
-    def offered(self, batch: bytearray) -> AppendBatches | None:
-        """Returns the write that `propose` will ask for, so that the caller can write the batch before; None if this
-        node doesn't lead. Changes nothing but the stamp of the batch."""
-        return leading.offered(self._core, batch)
-
     def propose(self, batch: bytearray, now_ms: int) -> int:
         """Appends a batch as the leader, and returns the offset after it. The batch is stamped with its offset and
         epoch. It is committed once the high watermark has reached that offset in this epoch. Raises
@@ -237,6 +226,24 @@ class Raft:
         core.log.flushed(flush)
         if isinstance(core.state, LeaderState):
             core.state.commit()
+        self._poll()
+
+    def not_written(self, end_offset: int, now_ms: int) -> None:
+        """Handles a write that has failed because the disk is full, and has left nothing behind: the log still ends at
+        this offset, or a snapshot is incomplete. A leader resigns, so that a voter whose disk has room may lead. The
+        only voter leads on: its caller rejects the change. A follower fetches the records again later. Until then this
+        node begins no election."""
+        self._advance(now_ms)
+        core = self._core
+        if end_offset < core.log.end_offset:
+            core.log.truncate(end_offset)
+            core.history.truncate(end_offset)
+        core.full_until_ms = core.now_ms + FULL_MS
+        if isinstance(core.state, LeaderState):
+            core.state.not_written(end_offset)
+        elif isinstance(core.state, FollowerState):
+            following.drop_snapshot(core)
+            core.state.fetch_ms = core.full_until_ms + core.config.fetch_timeout_ms
         self._poll()
 
     def adopted(self, snapshot_id: SnapshotId, records: Sequence[QuorumRecord], now_ms: int) -> None:

@@ -12,12 +12,12 @@ import pytest
 import uvloop
 
 from broker.config import BrokerConfig
+from broker.metadata.elected_controller import ElectedController
 from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
 from coordinator.cluster.controller import Asker
 from coordinator.cluster.formatting import NewMetadata, format_directory
 from coordinator.cluster.quorum_state import read_quorum_state, write_quorum_state
 from coordinator.cluster.voters import InitialVoter, voters_record
-from programs.run import controller_server
 from programs.run.controller_server import ControllerServer
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
@@ -25,7 +25,7 @@ from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, 
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from protocol.messages.vote import VoteRequest, VoteResponse
-from protocol.metadata_records.log import NoOpRecord
+from protocol.metadata_records.settings import ConfigRecord
 from protocol.types import Uuid
 from storage.disk import OsDisk
 from tests.broker.controllers import formatted, is_active, serving_controller
@@ -63,6 +63,7 @@ class Quorum:
         self._folder = folder
         self._addresses = {node_id: f"127.0.0.1:{port}" for node_id, port in zip(IDS, free_ports(3), strict=True)}
         self.servers: dict[int, ControllerServer] = {}
+        self.disks: dict[int, BadDisk] = {}
 
     def endpoint(self, node_id: int) -> tuple[str, int]:
         host, _, port = self._addresses[node_id].partition(":")
@@ -92,6 +93,7 @@ class Quorum:
             **{name.replace("_", "."): value for name, value in options.items()},
         }
         server = self.servers[node_id] = ControllerServer(BrokerConfig.parse(config), asyncio.Event())
+        server._disk = self.disks[node_id] = BadDisk()
         await server.start()
         return server
 
@@ -224,14 +226,65 @@ async def test_a_quorum_grows_and_its_first_voter_leaves(quorum: Quorum) -> None
     assert not is_active(first)
 
 
-@pytest.mark.parametrize(("ahead", "starts"), [(1, True), (2, False)])
+async def configure(server: ControllerServer, value: str) -> None:
+    """Writes a config of a topic, as the active controller."""
+    controller = server.part.cluster.controller
+    assert isinstance(controller, ElectedController)
+    assert controller.active is not None
+    record = ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value=value)
+    await controller.active.write([record])
+
+
+def configured(server: ControllerServer) -> str | None:
+    return server.part.cluster.image.topic_configs("orders").get("retention.ms")
+
+
+def fill(disk: BadDisk) -> None:
+    """Lets every later write fail."""
+    disk.fault = lambda call, _: FULL if call == "write" else None
+
+
+@with_a_quorum
+async def test_a_leader_whose_disk_is_full_hands_over_and_follows_when_there_is_room(quorum: Quorum) -> None:
+    active, others = await started(quorum)
+    await configure(quorum.servers[active], "1")
+    fill(quorum.disks[active])
+    with pytest.raises(KafkaError):
+        await configure(quorum.servers[active], "2")
+    await until(lambda: any(is_active(quorum.servers[node_id]) for node_id in others))
+    leader = await quorum.active()
+    assert leader != active
+    await configure(quorum.servers[leader], "3")
+    quorum.disks[active].fault = lambda call, path: None
+    await until(lambda: configured(quorum.servers[active]) == "3")
+    assert quorum.servers[active].part.log.failed is None
+
+
+@with_a_quorum
+async def test_the_only_voter_rejects_changes_while_its_disk_is_full(quorum: Quorum) -> None:
+    server = await quorum.grow(IDS[0])
+    await until(lambda: is_active(server))
+    epoch = server.part.log.epoch
+    fill(quorum.disks[IDS[0]])
+    with pytest.raises(KafkaError, match="full"):
+        await configure(server, "1")
+    assert configured(server) is None
+    quorum.disks[IDS[0]].fault = lambda call, path: None
+    await configure(server, "2")
+    assert (configured(server), server.part.log.epoch) == ("2", epoch)
+
+
+@pytest.mark.parametrize(("ahead", "is_known", "starts"), [(1, False, True), (2, False, False), (2, True, True)])
 async def test_the_only_voter_does_not_lead_a_log_that_ends_epochs_before_its_quorum_state(
-    tmp_path: Path, ahead: int, starts: bool
+    tmp_path: Path, ahead: int, is_known: bool, starts: bool
 ) -> None:
-    """It stores its election before the first record of its epoch, so one epoch may be missing after a crash."""
+    """It stores its election before the first record of its epoch, so one epoch may be missing after a crash. More may
+    be missing if it is known up to which offset the log was flushed: the disk was full."""
     async with serving_controller(tmp_path) as server:
         epoch = server.part.log.epoch
     folder = str(tmp_path / "__cluster_metadata-0")
+    if not is_known:
+        (tmp_path / "__cluster_metadata-0" / "flushed-offset").unlink()
     write_quorum_state(OsDisk(), folder, read_quorum_state(OsDisk(), folder)._replace(leader_epoch=epoch + ahead))
     if starts:
         async with serving_controller(tmp_path) as server:
@@ -240,64 +293,3 @@ async def test_the_only_voter_does_not_lead_a_log_that_ends_epochs_before_its_qu
         with pytest.raises(KafkaError, match=f"in epoch {epoch}, but quorum-state has epoch {epoch + ahead}"):
             async with serving_controller(tmp_path):
                 pass
-
-
-async def change(server: ControllerServer) -> None:
-    """Has the active controller write a record; returns once it is committed."""
-    active = server.part.controller.active
-    assert active is not None
-    await active.write([NoOpRecord()])
-
-
-def is_full(call: str, path: str) -> OSError | None:
-    """The rule of a disk that has no room for records of the metadata log."""
-    return FULL if call == "write" and path.endswith(".log") else None
-
-
-@pytest.fixture
-def disks(monkeypatch: pytest.MonkeyPatch) -> list[BadDisk]:
-    """Returns the disks of the controllers, in the order of their starts."""
-    made: list[BadDisk] = []
-
-    def make(_: object) -> BadDisk:
-        made.append(BadDisk())
-        return made[-1]
-
-    monkeypatch.setattr(controller_server, "OsDisk", make)
-    return made
-
-
-def test_a_leader_whose_disk_is_full_hands_over_and_follows_once_it_has_room(
-    tmp_path: Path, disks: list[BadDisk]
-) -> None:
-    @with_a_quorum
-    async def test(quorum: Quorum) -> None:
-        active, _ = await started(quorum)
-        await change(quorum.servers[active])
-        full = disks[IDS.index(active)]
-        full.fault = is_full
-        with pytest.raises(KafkaError):
-            await change(quorum.servers[active])
-        await until(lambda: not is_active(quorum.servers[active]))
-        successor = await quorum.active()
-        assert successor != active
-        await change(quorum.servers[successor])
-        full.fault = lambda call, path: None
-        log, led = quorum.servers[active].part.log, quorum.servers[successor].part.log
-        await until(lambda: log.high_watermark == led.high_watermark)
-        assert quorum.servers[active].exit_code == 0
-
-    test(tmp_path)
-
-
-async def test_the_only_voter_rejects_changes_while_its_disk_is_full(tmp_path: Path, disks: list[BadDisk]) -> None:
-    async with serving_controller(tmp_path) as server:
-        (disk,) = disks
-        await change(server)
-        disk.fault = is_full
-        with pytest.raises(KafkaError) as rejected:
-            await change(server)
-        assert rejected.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-        assert is_active(server)
-        disk.fault = lambda call, path: None
-        await change(server)

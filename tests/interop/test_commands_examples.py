@@ -26,6 +26,11 @@ BEFORE = {
         "printf '1\\n2\\n3\\n4\\n5\\n' | odradek produce jobs",
         "odradek share consume workers jobs -n 1",
     ],
+    "share dead-letters": [
+        "odradek topic create dlq.jobs -p 1 -c errors.deadletterqueue.group.enable=true",
+        "odradek config set group workers errors.deadletterqueue.topic.name=dlq.jobs",
+        "odradek share consume workers jobs -n 2 --reject",
+    ],
 }
 """Command lines that create the things in a command's examples, if earlier examples haven't created them."""
 

@@ -141,6 +141,13 @@ def test_a_controller_s_listeners_are_those_of_its_names() -> None:
     assert config.has_peers
 
 
+def test_a_controllers_listener_on_all_interfaces_need_not_be_advertised() -> None:
+    listeners = {"listeners": "PLAINTEXT://0.0.0.0:1,C://0.0.0.0:2", "advertised.listeners": "PLAINTEXT://a:1"}
+    config = BrokerConfig.parse({**CONTROLLER, **listeners})
+    assert config.bound_controllers == (("C", "0.0.0.0", 2, "PLAINTEXT"),)
+    assert config.advertised_controllers == (("C", "", 2, "PLAINTEXT"),), "this machine's name, found when it is bound"
+
+
 def test_a_controller_without_a_broker_has_no_listeners_for_clients() -> None:
     config = BrokerConfig.parse({**CONTROLLER, "process.roles": "controller", "listeners": "C://a:2"})
     assert not config.is_broker

@@ -124,6 +124,32 @@ def test_a_voter_that_does_not_know_pre_votes_does_not_stop_an_election() -> Non
     assert peers.raft.role is Role.CANDIDATE
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        vote_answer(0, granted=False, code=ErrorCode.INVALID_VOTER_KEY),
+        VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID, topics=[]),
+    ],
+)
+def test_a_voter_with_a_lasting_error_is_asked_once_in_an_election(answer: VoteResponse) -> None:
+    peers = Peers(log=TEN, state=QuorumState(-1, 5))
+    peers.pass_ms(1_000)
+    peers.answer(peers.last_send(VoteRequest), answer)
+    peers.pass_ms(500)
+    assert len(peers.sent(VoteRequest, 3)) == 1
+    assert peers.raft.role is Role.PROSPECTIVE  # node 2 may still grant its vote
+    peers.grant(2)
+    assert peers.raft.role is Role.CANDIDATE
+
+
+def test_a_voter_with_a_passing_error_is_asked_again_after_the_retry_backoff() -> None:
+    peers = Peers(log=TEN, state=QuorumState(-1, 5))
+    peers.pass_ms(1_000)
+    peers.answer(peers.last_send(VoteRequest), VoteResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE, topics=[]))
+    peers.pass_ms(20)
+    assert len(peers.sent(VoteRequest, 3)) == 2
+
+
 def test_a_rejected_pre_vote_ends_without_a_leader_or_with_the_leader_of_before() -> None:
     peers = Peers()
     peers.pass_ms(1_000)
@@ -553,3 +579,56 @@ def test_a_clock_that_goes_back_changes_nothing() -> None:
     peers.raft.tick(999)
     assert peers.raft.role is Role.UNATTACHED
     assert peers.raft.deadline_ms <= 1_000
+
+
+# A full disk
+
+
+def test_a_leader_whose_disk_is_full_resigns_and_forgets_what_was_not_written() -> None:
+    peers = Peers(log=TEN)
+    peers.elect()
+    end_offset = peers.raft.end_offset
+    peers.propose()
+    peers.raft.not_written(end_offset, peers.now_ms)
+    peers.pass_ms(0)
+    assert (peers.raft.role, peers.raft.end_offset) == (Role.RESIGNED, end_offset)
+    assert peers.raft.high_watermark == end_offset
+    with pytest.raises(KafkaError):
+        peers.propose()
+
+
+def test_the_only_voter_leads_on_when_its_disk_is_full() -> None:
+    peers = Peers(voters=(1,), log=TEN)
+    peers.flush()
+    end_offset = peers.raft.end_offset
+    peers.propose()
+    peers.raft.not_written(end_offset, peers.now_ms)
+    assert (peers.raft.role, peers.raft.end_offset) == (Role.LEADER, end_offset)
+    peers.propose()
+    peers.flush()
+    assert peers.raft.high_watermark == end_offset + 1
+
+
+def test_the_only_voter_whose_epoch_could_not_be_written_tries_later() -> None:
+    peers = Peers(voters=(1,), log=TEN)
+    peers.raft.not_written(10, peers.now_ms)
+    assert peers.raft.role is Role.RESIGNED
+    peers.pass_ms(4_999)
+    assert peers.raft.role is Role.UNATTACHED
+    peers.pass_ms(2_000)
+    assert peers.raft.role is Role.LEADER
+
+
+def test_a_follower_whose_disk_is_full_neither_fetches_nor_begins_an_election() -> None:
+    peers = Peers(log=TEN, state=QuorumState(-1, 3))
+    peers.follow(2, 4)
+    peers.fetch_answered(fetched(4, 2, records(10, 4)))
+    peers.clear()
+    peers.raft.not_written(10, peers.now_ms)
+    peers.pass_ms(4_999)
+    assert peers.raft.role is Role.FOLLOWER
+    assert peers.raft.end_offset == 10
+    assert not peers.ready.sends
+    peers.pass_ms(1)
+    assert peers.sent(FetchRequest, 2)
+    assert peers.raft.role is Role.FOLLOWER
