@@ -301,7 +301,7 @@ def _lead(log: LedLog, loader: MetadataLoader, options: ClusterOptions, director
         raise KafkaError(
             ErrorCode.INCONSISTENT_VOTER_SET,
             f"{log.directory}: the quorum has the voters {', '.join(map(str, sorted(voters)))}; node.id {node_id} can "
-            "lead it only as its only voter: Odradek has no quorum of several controllers",
+            "lead it only as its only voter: without controller.listener.names the others cannot reach it",
         )
     own = sole_voter(node_id, directory_id, options.controller_listeners)
     is_empty = log.end_offset == 0

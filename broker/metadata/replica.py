@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 from broker.clock import Clock, Timer, pause
 from broker.logging import get_logger
 from broker.metadata.controllers import Controllers
-from broker.metadata.leading_quorum import DescribedQuorum
 from broker.metadata.observing import Threads
+from broker.metadata.quorum_node import DescribedQuorum
 from broker.metadata.replicated_log import ReplicatedLog
 from broker.metadata.snapshots import Snapshots
 from client.errors import PeerError, RequestTimedOut, UnsupportedVersion
@@ -129,11 +129,15 @@ class RaftReplica:
         self._give(lambda: None)
 
     async def stop(self) -> None:
-        """Resigns, waits until another node leads, and ends."""
+        """Resigns, waits until another node leads, and ends. Another call does nothing."""
+        if self._is_stopped:
+            return
         self._give(lambda: self.raft.shut_down(self._now_ms))
         ends_ms = self._now_ms + STOP_MS
-        while not self.raft.may_stop and self._log.failed is None and self._now_ms < ends_ms:
-            await pause(self._clock, STOP_POLL_MS)
+        while not self.raft.may_stop and self._now_ms < ends_ms:
+            await pause(self._clock, STOP_POLL_MS)  # meanwhile EndQuorumEpoch opens the connections
+            if not self._others_can_elect:
+                break
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -145,6 +149,14 @@ class RaftReplica:
             if not waiting.done():
                 waiting.set_exception(STOPPED)
         await self._channels.close()
+
+    @property
+    def _others_can_elect(self) -> bool:
+        """True if this node can wait for the election of another: the processes of a majority run. If all voters are
+        stopped together, Kafka's last leader waits for the whole STOP_MS."""
+        peers = (self._channels.others.peer(location) for location in self.raft.other_voters)
+        running = sum(not peer.is_gone for peer in peers)
+        return running > len(self.raft.voters) // 2 and self._log.failed is None
 
     @property
     def _now_ms(self) -> int:
@@ -385,8 +397,7 @@ class RaftReplica:
     def _led(self, leader: LeaderAndRole) -> None:
         changed = (leader.epoch, leader.leader_id) != (self._log.epoch, self._log.leader_id)
         self._log.led(leader, is_voter=self.raft.is_voter)
-        image = self._loader.image
-        image.controller_id, image.controller_epoch = leader.leader_id, leader.epoch
+        self._loader.image.controller_epoch = leader.epoch
         if changed and leader.leader_id != NOBODY:
             logger.info("the quorum has a leader", node=leader.leader_id, epoch=leader.epoch, role=leader.role.value)
         self.on_leader(leader)

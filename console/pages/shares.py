@@ -197,8 +197,8 @@ async def record(visit: PageRequest) -> Response:
     found = await group_records(visit.cluster, name, most=1, only=place, first_offset=offset)
     (partition,) = found.partitions
     one = next((one for one in partition.ranges if one.first <= offset <= one.last), None)
-    content = await outcome(one_record(visit.cluster, place, offset, visit.terms.masks))
-    shown = None if isinstance(content, CommandError) or content is None else content.record
+    content = await outcome(one_record(visit.cluster, place, offset, visit.terms.opener))
+    shown = None if isinstance(content, CommandError) else content
     values = {
         "name": name,
         "place": place,
@@ -262,7 +262,7 @@ async def _share_group(visit: PageRequest, name: str) -> GroupDescription:
 
 def _masked(visit: PageRequest, text: str) -> str:
     """Returns the text of a header with its masks applied."""
-    return (visit.terms.masks.record(Record(value=text.encode())).value or b"").decode(errors="replace")
+    return (visit.terms.opener.masks.record(Record(value=text.encode())).value or b"").decode(errors="replace")
 
 
 async def send_back(visit: PageRequest) -> Plan:

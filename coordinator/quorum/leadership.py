@@ -87,7 +87,7 @@ class Leadership:
                     self._locations[voter.voter_id] = Location(endpoint.host, endpoint.port)
 
     def place(self, node_id: int, location: Location) -> None:
-        """Stores a node's address."""
+        """Stores the address of a controller."""
         self._locations[node_id] = location
 
     def locate(self, endpoints: Iterable[NodeEndpoint]) -> None:

@@ -131,6 +131,13 @@ class Raft:
         return self._core.history.last
 
     @property
+    def other_voters(self) -> list[Location]:
+        """The addresses of the voters except this node."""
+        replica = self._core.replica
+        addresses = (voter.address(replica.listener) for voter in self._core.other_voters)
+        return [address for address in addresses if address is not None]
+
+    @property
     def kraft_version(self) -> int:
         """The kraft.version of the log's end."""
         return self._core.history.kraft_version

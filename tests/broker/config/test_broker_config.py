@@ -209,7 +209,7 @@ def test_a_node_without_names_of_controllers_listeners_has_no_peers() -> None:
         ({"replica.selector.class": "com.example.Nearest"}, "replica.selector.class is com.example.Nearest; "),
         (
             {"controller.quorum.voters": "1@a:1,2@b:1"},
-            "only this node, 1, can be a voter: a quorum of several controllers needs",
+            "controller.listener.names must contain at least one value appearing in the 'listeners' configuration",
         ),
         (
             {**CONTROLLER, "process.roles": "controller", "listeners": "C://:1", "controller.quorum.voters": "2@a:1"},
