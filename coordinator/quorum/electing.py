@@ -35,7 +35,7 @@ one request of a faulty node could use up all epochs, after which no node is eve
 
 LASTING_ERRORS: Final = frozenset({ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID})
 """Errors of Vote that a repetition gets again: another replica, or another cluster, answers at the voter's address.
-Kafka's client repeats them after each retry backoff, until the election times out."""
+KafkaRaftClient repeats the request until the election times out."""
 
 
 class _QuorumPartition(Protocol):
