@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 from broker.clock import Clock, pause
 from broker.metadata.elected_controller import ElectedController
+from broker.metadata.local_controller import LocalController
 from broker.metadata.remote_controller import RemoteController
 from coordinator.cluster.controller import THIS_BROKER, Asker
 from protocol.errors import ErrorCode, KafkaError
@@ -33,6 +34,11 @@ class AnyController:
     @property
     def has_renounced(self) -> bool:
         return False
+
+    @property
+    def active(self) -> LocalController | None:
+        """The controller in this process while it decides; None while another node leads."""
+        return self._own.active
 
     async def submit(self, request: object, response: type[R], asker: Asker = THIS_BROKER) -> R:
         ends_ms = self._clock.monotonic_ms() + self._timeout_ms

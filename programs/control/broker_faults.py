@@ -78,7 +78,9 @@ class LeaderChange:
         await controller.write([record])
 
     def _controller(self) -> LocalController:
-        controller = self._broker.controller
+        controller: object = self._broker.controller
+        if not isinstance(controller, LocalController):  # a node with both roles has the controller while it leads
+            controller = getattr(controller, "active", None)
         if not isinstance(controller, LocalController):
             raise RequestError(
                 409, "only the controller changes leaders, and it runs in another process: send the fault there"

@@ -8,6 +8,7 @@ from broker.dispatch.api import Api
 from broker.dispatch.rejection import rejection
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
+from protocol.api_key import ApiKey
 from protocol.codec import decode, encode
 from protocol.errors import ErrorCode, KafkaError
 from protocol.schema import fields_of
@@ -35,7 +36,7 @@ def cases(*, of_3_9: bool) -> list[Case]:
         Case(api, version, plausible(api.request, version, TOPIC_ID))
         for api in rows.values()
         for version in range(api.versions.first, api.versions.last + 1)
-        if (version in ONLY_IN_3_9.get(api.key, ())) is of_3_9
+        if (version in ONLY_IN_3_9.get(api.key, ())) is of_3_9 and api.key is not ApiKey.DESCRIBE_SHARE_GROUP_RECORDS
     ]
 
 

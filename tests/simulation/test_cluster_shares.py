@@ -132,7 +132,13 @@ def begin_at_the_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Hosted, "_initial_offset", lambda hosted: hosted.partition.high_watermark)
 
 
-@pytest.mark.parametrize(("plant", "breach"), [(write_nothing, Breach.DELIVERED), (begin_at_the_end, Breach.LOST)])
+@pytest.mark.parametrize(
+    ("plant", "breach"),
+    [
+        (write_nothing, Breach.DELIVERED),
+        pytest.param(begin_at_the_end, Breach.LOST, marks=pytest.mark.source_only),
+    ],
+)
 def test_a_planted_fault_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], breach: Breach, monkeypatch: pytest.MonkeyPatch
 ) -> None:

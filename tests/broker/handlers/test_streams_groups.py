@@ -308,6 +308,7 @@ def test_every_api_of_a_group_protocol_names_it() -> None:
         "ALTER_SHARE_GROUP_OFFSETS": "share.version",
         "DELETE_SHARE_GROUP_OFFSETS": "share.version",
         "DESCRIBE_SHARE_GROUP_OFFSETS": "share.version",
+        "DESCRIBE_SHARE_GROUP_RECORDS": "share.version",
         "SHARE_ACKNOWLEDGE": "share.version",
         "SHARE_FETCH": "share.version",
         "SHARE_GROUP_DESCRIBE": "share.version",
