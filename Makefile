@@ -9,6 +9,7 @@ BIN      := $(VENV)/bin
 SOURCES  := $(wildcard odradek protocol client storage coordinator broker cli programs commands console bench release)
 SETUP    := $(VENV)/.setup-dev
 EXAMPLES_SETUP := $(VENV)/.setup-examples
+BROWSER_SETUP := $(VENV)/.setup-browser
 WORKERS  ?= 2
 TESTS    := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
@@ -45,7 +46,7 @@ format: $(SETUP) ## rewrite the sources in the project's format
 
 .PHONY: check
 check: lint ## lint and the unit tests on the source tree; under two minutes, in WORKERS processes (default 2)
-	$(TESTS) -q --ignore=tests/interop --ignore=tests/pipeline/spark
+	$(TESTS) -q --ignore=tests/interop --ignore=tests/pipeline/spark --ignore=tests/console/test_in_chromium.py
 
 .PHONY: quick
 quick: $(SETUP) ## the pure tests of what changed since main (or SINCE=REVISION), in under a minute
@@ -55,7 +56,7 @@ OF_THE_TREE := bench commands console compiled/test_differences.py compiled/test
 PURE := client coordinator protocol scenarios storage
 
 .PHONY: test
-test: lint ## the tests of pure rooms on the source tree, then all tests of the broker on a wheel, with real clients
+test: lint $(BROWSER_SETUP) ## the tests of pure rooms on the source tree, then all tests of the broker on a wheel, with real clients
 	$(TESTS) -q $(OF_THE_TREE:%=tests/%) $(PURE:%=tests/%) --ignore=tests/pipeline/spark
 	$(TESTS) -q tests/broker tests/programs tests/simulation tests/fuzz -m source_only
 	$(TESTS) tests --installed $(OF_THE_TREE:%=--ignore=tests/%)
@@ -63,6 +64,12 @@ test: lint ## the tests of pure rooms on the source tree, then all tests of the 
 .PHONY: test-cluster
 test-cluster: $(SETUP) ## break clusters of Odradek and Apache Kafka for an hour: KILLS=100 in total, SEED=1
 	$(BIN)/python -m pytest tests/interop -m cluster --timeout 3600 --cluster-kills=$(or $(KILLS),100) --cluster-seed=$(or $(SEED),1)
+
+.PHONY: test-controllers
+test-controllers: $(SETUP) ## kill, freeze and cut off controllers for an hour: KILLS=100 ELECTIONS=20 FAILOVERS=50 SEED=1
+	$(BIN)/python -m pytest tests/interop/test_controller_faults.py -m "cluster or not cluster" --installed \
+		--controller-kills=$(or $(KILLS),100) --controller-elections=$(or $(ELECTIONS),20) \
+		--controller-failovers=$(or $(FAILOVERS),50) --cluster-seed=$(or $(SEED),1) $(if $(ONLY),-k "$(ONLY)")
 
 .PHONY: test-commands
 test-commands: $(SETUP) ## Odradek's commands compared with Apache Kafka's tools; two minutes
@@ -111,7 +118,7 @@ image: $(SETUP) ## build the image `odradek` from dist/'s wheel with docker or p
 	$(BIN)/python -m release.image
 
 .PHONY: test-image
-test-image: $(SETUP) ## run the image: read-only, as a user, with a volume; a minute
+test-image: $(SETUP) ## run the image: read-only, as a user, with a volume, and the compose files on ports 9092 to 9096; a minute
 	$(BIN)/python -m pytest tests/interop/test_image.py -m release --timeout 900
 
 .PHONY: deb
@@ -121,8 +128,6 @@ deb: $(SETUP) ## build dist/'s Debian package from dist/'s wheel; DEB_PYTHON=3.1
 .PHONY: test-deb
 test-deb: $(SETUP) ## install, use and purge the Debian package in a clean chroot (needs mmdebstrap and root); some minutes
 	$(BIN)/python -m pytest tests/interop/test_deb.py -m release --timeout 1800
-
-BROWSER_SETUP := $(VENV)/.setup-browser
 
 $(BROWSER_SETUP): requirements/browser.lock $(SETUP)
 	@command -v chromium >/dev/null || { echo "the pages are shown by a real browser: apt-get install chromium"; exit 1; }

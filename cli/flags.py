@@ -88,6 +88,7 @@ OUTPUT: Final = Flag(
     ("-o", "--output"), "output format; default: table on a terminal, else json", choices=("table", "json")
 )
 YES: Final = Flag(("-y", "--yes"), "do it without asking for confirmation")
+ALL: Final = Flag(("--all",), "all of them")
 DRY_RUN: Final = Flag(("--dry-run",), "validate only, change nothing")
 
 TOPIC: Final = Flag(("--topic",), "name of a topic", "TOPIC")

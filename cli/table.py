@@ -72,6 +72,7 @@ CLUSTER_COMMANDS: Final[dict[str, Command]] = {
     "consumers": _cluster("consumers", "show groups in ZooKeeper, and migrate their offsets to Kafka"),
     "cluster describe": _cluster("cluster", "show a cluster's brokers, with the partitions that they lead and store"),
     "cluster quorum": _cluster("quorum", "show the controllers, their leader, and the lag of the others"),
+    "cluster controller": _cluster("controllers", "add and remove voters of the quorum, and unregister controllers"),
     "cluster bundle": _cluster("bundle", "write a file for a report of a fault: configs, metadata, logs, metrics"),
     "cluster balance": _cluster("balance", "spread replicas and leaders evenly over the brokers"),
     "cluster decommission": _cluster("decommission", "move all replicas off a broker, and remove the broker"),

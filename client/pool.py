@@ -42,6 +42,13 @@ class Peer:
     def is_connected(self) -> bool:
         return self._connection is not None and self._connection.is_ready
 
+    @property
+    def is_gone(self) -> bool:
+        """True if the last connection was lost, or the first attempt to connect has failed, and no other attempt has
+        succeeded."""
+        was_dialed = self._dials > 0 or self._connection is not None
+        return not self.is_connected and (self._dials > 1 or (was_dialed and self._dialing is None))
+
     async def send(
         self,
         request: object,

@@ -19,7 +19,7 @@ from commands.errors import CommandError
 from console.changes import CSRF, Planner, change
 from console.guard import HEADERS, SAFE_METHODS, caching, host_fault, is_same, local_path, origin_fault
 from console.login import TOKEN, Door
-from console.pages import groups, overview, records, security, topics, transactions
+from console.pages import clients, groups, overview, records, security, shares, topics, transactions
 from console.rendering import FOLDER
 from console.visit import Handler, PageRequest, Terms, read_form
 from console.visitors import Visitor, Visitors
@@ -33,9 +33,15 @@ PAGES: Final[Mapping[str, Handler]] = {
     "/live/groups": groups.live,
     "/group": groups.group,
     "/charts/lag": groups.lag_chart,
+    "/live/share": shares.live,
+    "/share": shares.part,
+    "/share/record": shares.record,
+    "/share/letters": shares.letters,
     "/transactions": transactions.listing,
     "/transactions/hanging": transactions.hanging,
     "/transaction": transactions.transaction,
+    "/clients": clients.members,
+    "/clients/telemetry": clients.telemetry,
     "/security": security.acls,
     "/security/users": security.users,
     "/security/quotas": security.quotas,
@@ -43,6 +49,7 @@ PAGES: Final[Mapping[str, Handler]] = {
     "/live/topics": topics.live,
     "/create-topic": topics.creation,
     "/topics/{topic}": topics.partitions,
+    "/live/partitions/{topic}": topics.live_partitions,
     "/topics/{topic}/records": records.listing,
     "/live/records/{topic}": records.live,
     "/topics/{topic}/records/{partition}/{offset}": records.record,
@@ -52,13 +59,16 @@ PAGES: Final[Mapping[str, Handler]] = {
     "/topics/{topic}/configs": topics.configs,
     "/topics/{topic}/groups": topics.groups,
     "/topics/{topic}/operations": topics.operations,
+    "/topics/{topic}/producers": topics.producers,
 }
 """The pages and their live parts. They change nothing."""
 
 CHANGES: Final[Mapping[str, Planner]] = {
     "/group/reset": groups.reset,
     "/group/delete": groups.delete,
+    "/share/redrive": shares.send_back,
     "/transactions/abort": transactions.abort,
+    "/clients/telemetry/subscribe": clients.subscribe,
     "/security/acls/add": security.add_acl,
     "/security/acls/delete": security.delete_acl,
     "/security/users/set": security.set_user,
@@ -68,6 +78,8 @@ CHANGES: Final[Mapping[str, Planner]] = {
     "/topics/{topic}/configs": topics.alter,
     "/topics/{topic}/produce": records.produce,
     "/topics/{topic}/grow": topics.grow,
+    "/topics/{topic}/reassign": topics.reassign,
+    "/topics/{topic}/cancel-reassign": topics.cancel_reassign,
     "/topics/{topic}/trim": topics.trim,
     "/topics/{topic}/delete": topics.delete,
 }

@@ -18,8 +18,10 @@ from commands.files import open_end, read_text
 from protocol.lazy import lazy
 
 if TYPE_CHECKING:
-    from console import serving
+    from console import registry, schemas, serving
 else:  # its packages come with odradek[console]
+    registry = lazy("console.registry")
+    schemas = lazy("console.schemas")
     serving = lazy("console.serving")
 
 DEFAULT_LISTEN: Final = "127.0.0.1:8080"
@@ -64,6 +66,17 @@ def _options(parser: Parser) -> None:
         metavar="REGEX",
         help="hide matches in keys, values and headers; repeatable",
     )
+    decoding = parser.add_argument_group("schemas of records")
+    decoding.add_argument("--schema-registry", metavar="URL", help="registry of Avro, Protobuf and JSON schemas")
+    decoding.add_argument("--schema-registry-login", metavar="FILE", help="file with USER:PASSWORD for the registry")
+    for part in ("key", "value"):
+        decoding.add_argument(
+            f"--{part}-schema",
+            action="append",
+            default=[],
+            metavar="TOPIC=FILE",
+            help=f"schema of a topic's {part}s: FILE.avsc, or FILE.desc:MESSAGE of protoc --descriptor_set_out",
+        )
     parser.add_argument("--tls-certificate", metavar="FILE", help="certificate of the console, in PEM")
     parser.add_argument("--tls-key", metavar="FILE", help="private key of the certificate, in PEM")
     parser.add_argument("--stop-with-input", action="store_true", help=argparse.SUPPRESS)
@@ -95,6 +108,8 @@ def run_console(options: argparse.Namespace) -> int:
             [name.lower() for name in options.name],
             _token(options.token_file),
             options.mask,
+            schemas.FileSchemas(options.key_schema, options.value_schema),
+            _registry(options.schema_registry, options.schema_registry_login),
             options.tls_certificate or "",
             options.tls_key or "",
             audit,
@@ -109,6 +124,14 @@ def _address(text: str) -> Address:
         return Address.parse(f"{host}:1")._replace(port=0) if port == "0" else Address.parse(text)
     except ValueError as error:
         raise misuse(f"--listen: {error}") from None
+
+
+def _registry(url: str | None, login: str | None) -> registry.RegistryAddress | None:
+    if url is None:
+        if login is not None:
+            raise misuse("--schema-registry-login needs --schema-registry")
+        return None
+    return registry.registry_address(url, read_text(login, "--schema-registry-login").strip() if login else "")
 
 
 def _token(path: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
@@ -27,20 +28,20 @@ class RecordFilter(NamedTuple):
     value: bytes = b""
     header: bytes = b""
     document: Callable[[object], bool] | None = None
-    """A condition on the value, if it is JSON."""
+    """A condition on the value, if it is JSON or another document."""
 
     def __bool__(self) -> bool:
         return bool(self.key or self.value or self.header or self.document)
 
-    def passes(self, record: Record) -> bool:
-        """True if a record meets all conditions."""
-        if self.key and self.key not in (record.key or b""):
+    def passes(self, record: Record, key: bytes | None, value: bytes | None) -> bool:
+        """True if a record meets all conditions; `key` and `value` are its own, or the JSON text of their documents."""
+        if self.key and self.key not in (key or b""):
             return False
-        if self.value and self.value not in (record.value or b""):
+        if self.value and self.value not in (value or b""):
             return False
         if self.header and not any(self.header in line for line in header_lines(record)):
             return False
-        return self.document is None or self.document(parse_json(record.value or b""))
+        return self.document is None or self.document(parse_json(value or b""))
 
 
 def header_lines(record: Record) -> list[bytes]:
@@ -117,6 +118,4 @@ def _compare(value: object, sign: str, wanted: str) -> bool:
 
 def _text(value: object) -> str:
     """Returns a JSON value as it is written in an expression."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "null" if value is None else str(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-import re2
-
-from commands.errors import misuse
 from protocol.record_text import COORDINATORS, METADATA_TOPIC, decoder
 from protocol.records.batch import TimestampType
 from protocol.records.record import Record
@@ -24,9 +21,19 @@ MAX_SHOWN: Final = 256 * 1024
 MAX_JSON: Final = 4 * 1024 * 1024
 """Bytes of the largest value that is read as JSON."""
 
-MASK: Final = "•••".encode()
-
 AUTO: Final = "auto"
+
+
+class Opened(NamedTuple):
+    """A key or value: its bytes, or the JSON text of the document in them. Masks are applied."""
+
+    data: bytes | None
+    kind: str = ""
+    """The format of the document; empty if `data` are the bytes themselves."""
+    label: str = ""
+    """The schema of the document."""
+    fault: str = ""
+    """Why the bytes can't be decoded as they were meant to be."""
 
 
 class ShownRecord(NamedTuple):
@@ -35,19 +42,23 @@ class ShownRecord(NamedTuple):
     place: TopicPartition
     record: Record
     timestamp_type: TimestampType
+    key: Opened
+    value: Opened
     key_size: int
     value_size: int
-    """The bytes of key and value, of which `record` may have only the beginning; -1 for null."""
+    """The bytes of key and value, of which the others may have only the beginning; -1 for null."""
 
 
-def shown(place: TopicPartition, record: Record, kind: TimestampType, max_bytes: int | None) -> ShownRecord:
-    """Returns a record for a page, with at most `max_bytes` of its key and of its value."""
-    sizes = [-1 if data is None else len(data) for data in (record.key, record.value)]
-    if max_bytes is not None and max(sizes) > max_bytes:
-        record = record._replace(
-            key=record.key and record.key[:max_bytes], value=record.value and record.value[:max_bytes]
-        )
-    return ShownRecord(place, record, kind, *sizes)
+def beginning(record: ShownRecord, most: int) -> ShownRecord:
+    """Returns a record with at most `most` bytes of its key and of its value."""
+    if max(record.key_size, record.value_size, len(record.key.data or b""), len(record.value.data or b"")) <= most:
+        return record
+    whole, key, value = record.record, record.key, record.value
+    return record._replace(
+        record=whole._replace(key=whole.key and whole.key[:most], value=whole.value and whole.value[:most]),
+        key=key._replace(data=key.data and key.data[:most]),
+        value=value._replace(data=value.data and value.data[:most]),
+    )
 
 
 class DecodedData(NamedTuple):
@@ -58,7 +69,9 @@ class DecodedData(NamedTuple):
     is_cut: bool
     """True if the text is only the beginning."""
     size: int
-    """The bytes of the key or value; -1 if it is null."""
+    """The bytes of the text; -1 if it is null."""
+    note: str = ""
+    """The schema, or why the bytes aren't decoded."""
 
 
 Decode: TypeAlias = Callable[[bytes, int], DecodedData | None]
@@ -135,19 +148,18 @@ DECODERS: Final[dict[str, Decode]] = {
 """The decoders by their names in URLs."""
 
 
-def decode(data: bytes | None, name: str, most: int) -> DecodedData:
+def decode(opened: Opened, name: str, most: int) -> DecodedData:
     """Returns a key or value as text. Bytes that aren't of the named format are shown in hexadecimal."""
+    data = opened.data
     if data is None:
         return DecodedData("null", "null", False, -1)
-    shown = DECODERS[name](data, most)
-    return as_hex(data, most)._replace(kind=f"not {name}") if shown is None else shown
-
-
-def decoder_named(name: str) -> str:
-    """Returns the name of a decoder. Raises CommandError if there is none of this name."""
-    if name not in DECODERS:
-        raise misuse(f"decode {name[:40]}: expected one of {', '.join(DECODERS)}")
-    return name
+    if opened.kind:
+        shown = (as_json(data, most) or as_text(data, most))._replace(kind=opened.kind)
+    elif opened.fault or name not in DECODERS:
+        shown = as_hex(data, most)._replace(kind="hex" if name == AUTO else f"not {name}")
+    else:
+        shown = DECODERS[name](data, most) or as_hex(data, most)._replace(kind=f"not {name}")
+    return shown._replace(note=opened.fault or opened.label)
 
 
 def is_internal(topic: str) -> bool:
@@ -158,33 +170,3 @@ def is_internal(topic: str) -> bool:
 def internal_text(topic: str, record: Record) -> str:
     """Returns a record of an internal topic with the names of its fields."""
     return decoder(topic)(record)
-
-
-class Masks:
-    """Patterns whose matches are hidden: they are replaced before records are decoded or filtered."""
-
-    def __init__(self, patterns: Sequence[str]) -> None:
-        """Raises CommandError for an invalid pattern."""
-        self._patterns = []
-        for pattern in patterns:
-            try:
-                self._patterns.append(re2.compile(pattern.encode()))
-            except re2.error as error:
-                raise misuse(f"--mask {pattern}: {error}") from None
-
-    def __bool__(self) -> bool:
-        return bool(self._patterns)
-
-    def record(self, record: Record) -> Record:
-        """Returns a record with its masks applied."""
-        if not self._patterns:
-            return record
-        headers = [(name, self._data(value)) for name, value in record.headers]
-        return record._replace(key=self._data(record.key), value=self._data(record.value), headers=headers)
-
-    def _data(self, data: bytes | None) -> bytes | None:
-        if data is None:
-            return None
-        for pattern in self._patterns:
-            data = pattern.sub(MASK, data)
-        return data

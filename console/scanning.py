@@ -14,7 +14,8 @@ from commands.errors import CommandError
 from commands.records.fetching import PartitionReader
 from commands.records.positions import END, READ_UNCOMMITTED, START, Position, PositionKind, bounds, resolve
 from console.filters import RecordFilter
-from console.records import Masks, ShownRecord, shown
+from console.reading import RecordOpener
+from console.records import AUTO, ShownRecord, beginning
 from protocol.records.batch import TimestampType
 from protocol.records.record import Record
 from protocol.types import TopicPartition
@@ -52,6 +53,8 @@ class RecordQuery(NamedTuple):
     is_newest_first: bool
     limit: int
     filter: RecordFilter
+    decode: str = AUTO
+    """How values are shown, and how they are opened for the filter."""
     is_stream: bool = False
     """True if records are needed whole and in any order, as for a download."""
 
@@ -76,10 +79,10 @@ Ranges = dict[TopicPartition, tuple[int, int]]
 class RecordScan:
     """Reads the records that a question asks for."""
 
-    def __init__(self, cluster: ClusterClient, question: RecordQuery, masks: Masks) -> None:
+    def __init__(self, cluster: ClusterClient, question: RecordQuery, opener: RecordOpener) -> None:
         self._cluster = cluster
         self._question = question
-        self._masks = masks
+        self._opener = opener
         self._matches = 0
         self._read = 0
 
@@ -183,11 +186,16 @@ class RecordScan:
         self, place: TopicPartition, records: Sequence[tuple[Record, TimestampType]]
     ) -> list[ShownRecord]:
         """Returns the records that pass the filter."""
-        question, matches = self._question, list[ShownRecord]()
+        question, opener, matches = self._question, self._opener, list[ShownRecord]()
+        await opener.prepare(record for record, _ in records)
         for count, (record, kind) in enumerate(records, 1):
-            masked = self._masks.record(record)
-            if question.filter.passes(masked):
-                matches.append(shown(place, masked, kind, None if question.is_stream else KEPT_BYTES))
+            masked = opener.masks.record(record)
+            key = opener.open(place.topic, "key", record.key, AUTO)
+            value = opener.open(place.topic, "value", record.value, question.decode)
+            if question.filter.passes(masked, key.data, value.data):
+                sizes = [-1 if data is None else len(data) for data in (record.key, record.value)]
+                match = ShownRecord(place, masked, kind, key, value, *sizes)
+                matches.append(match if question.is_stream else beginning(match, KEPT_BYTES))
             if count % TURN == 0:
                 await next_turn()
         return matches
@@ -199,7 +207,9 @@ class RecordScan:
         return (record.record.timestamp, record.place.partition, record.record.offset)
 
 
-async def one_record(cluster: ClusterClient, place: TopicPartition, offset: int, masks: Masks) -> ShownRecord | None:
+async def one_record(
+    cluster: ClusterClient, place: TopicPartition, offset: int, opener: RecordOpener, name: str = AUTO
+) -> ShownRecord | None:
     """Returns the record at an offset, whole; None if there is none. Raises CommandError."""
     limits = await bounds(cluster, [place])
     if place in limits.errors:
@@ -207,9 +217,9 @@ async def one_record(cluster: ClusterClient, place: TopicPartition, offset: int,
     if not limits.starts[place] <= offset < limits.ends[place]:
         return None
     question = RecordQuery(
-        [place], READ_UNCOMMITTED, Position(PositionKind.OFFSET, offset), False, 1, RecordFilter(), True
+        [place], READ_UNCOMMITTED, Position(PositionKind.OFFSET, offset), False, 1, RecordFilter(), name, True
     )
-    async with aclosing(RecordScan(cluster, question, masks).run()) as parts:
+    async with aclosing(RecordScan(cluster, question, opener).run()) as parts:
         async for part in parts:
             for record in part.records:
                 return record if record.record.offset == offset else None

@@ -22,8 +22,10 @@ from console.app import PAGES, Console, Entrance
 from console.audit import ChangeLog
 from console.guard import LOCAL_NAMES
 from console.login import Door, SaslDoor, TokenDoor
-from console.records import Masks
+from console.reading import Masks, RecordOpener
+from console.registry import RegistryAddress, SchemaRegistry
 from console.rendering import Templates
+from console.schemas import FileSchemas
 from console.visit import Terms
 from console.visitors import Visitors
 from console.watching import WatchedCluster
@@ -47,6 +49,10 @@ class ServeOptions(NamedTuple):
     """The token of the URL; empty to draw one."""
     masks: Sequence[str]
     """Regular expressions of what is hidden in keys, values and headers."""
+    schemas: FileSchemas
+    """The schemas of files, which decode keys and values."""
+    registry: RegistryAddress | None
+    """The schema registry, which decodes keys and values that name their schema by its id."""
     certificate: str
     key: str
     audit: TextIO
@@ -68,11 +74,12 @@ async def _serve(settings: Mapping[str, ClientSetting], options: ServeOptions) -
     token = options.token or os.urandom(TOKEN_BYTES).hex()
     cluster = None if options.asks_password else WatchedCluster(destination(settings))
     door: Door = _sasl(settings) if cluster is None else TokenDoor(token, _user(settings), cluster)
+    registry = SchemaRegistry(options.registry, clock) if options.registry is not None else None
     terms = Terms(
         Templates(),
         ChangeLog(options.audit, clock.now_ms),
         options.allows_changes,
-        Masks(options.masks),
+        RecordOpener(Masks(options.masks), options.schemas, registry),
         PAGES,
         ", ".join(map(str, addresses(settings[BOOTSTRAP]))),
         set(),

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from commands.client.cluster_client import ClusterClient
 from commands.errors import misuse
 from console.audit import ChangeLog
-from console.records import Masks
+from console.reading import RecordOpener
 from console.rendering import Templates
 from console.visitors import Visitor
 from console.watching import WatchedCluster
@@ -37,7 +37,7 @@ class Terms(NamedTuple):
     templates: Templates
     audit: ChangeLog
     allows_changes: bool
-    masks: Masks
+    opener: RecordOpener
     paths: Collection[str]
     """The pages that the navigation shows."""
     cluster_name: str

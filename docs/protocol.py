@@ -24,7 +24,8 @@ of any age can connect. `protocol/messages/` has all versions of all messages th
 
 ## APIs
 
-ApiVersions returns exactly this table, and is answered in any version. The last column has the operations that an
+ApiVersions returns exactly this table, and is answered in any version. Keys from 19000 on are Odradek's own
+([share-records.md](share-records.md)); Kafka's clients ignore them. The last column has the operations that an
 authorizer must allow the client ([access control](security-acls.md)).
 """
 

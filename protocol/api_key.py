@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 
 class ApiKey(IntEnum):
-    """An API by its key. The names are Kafka's, in capitals."""
+    """An API by its key. The names are Kafka's, in capitals, except for those of OWN."""
 
     PRODUCE = 0
     FETCH = 1
@@ -103,3 +104,10 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
     STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
     UNREGISTER_CONTROLLER = 94
+    DESCRIBE_SHARE_GROUP_RECORDS = 19000
+
+
+OWN: Final = frozenset({ApiKey.DESCRIBE_SHARE_GROUP_RECORDS})
+"""Odradek's own APIs. Kafka's keys are consecutive, and there are few new ones a year. Clients already ignore keys from
+10,000 on, because other vendors' brokers list their own APIs there; proxies pass such keys on up to 20,000. These begin
+at the end of that range."""

@@ -13,10 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from release.dist import DIST, EPOCH, ROOT, Failed, environment_of, interpreters, last_commit, run
-from release.image import version
+from release.dist import DIST, EPOCH, ROOT, Failed, last_commit, run
+from release.library import install_library, version
 
-PYTHON = tuple(int(part) for part in os.environ.get("DEB_PYTHON", "3.11").split("."))
+_major, _minor = os.environ.get("DEB_PYTHON", "3.11").split(".")
+PYTHON = int(_major), int(_minor)
 SCRIPTS = ROOT / "release" / "deb"
 LIBRARY = "usr/lib/odradek"
 LAUNCHER = f"""#!/usr/bin/python3 -I
@@ -48,22 +49,9 @@ def write(root: Path, name: str, text: str, mode: int = 0o644) -> None:
     path.chmod(mode)
 
 
-def install_library(root: Path) -> None:
-    """Installs the wheel and its locked dependencies. Raises Failed if `make dist` has not built the wheel."""
-    tag = "cp" + "".join(map(str, PYTHON))
-    wheels = [*DIST.glob(f"odradek-{version()}-{tag}-*.whl")]
-    if not wheels:
-        raise Failed(f"dist/ has no wheel of {version()} for {tag}: run `make dist`")
-    programs = environment_of(next(found for found in interpreters() if found.version == PYTHON))
-    install = [programs / "python", "-m", "pip", "install", "-q", "--only-binary", ":all:", "--target", root / LIBRARY]
-    run([*install, "--require-hashes", "-r", ROOT / "requirements" / "run.lock"])
-    run([*install, "--no-deps", "--upgrade", wheels[0]])
-    shutil.rmtree(root / LIBRARY / "bin")  # its scripts name the Python that built the package
-
-
 def lay_out(root: Path) -> None:
     """Fills the package's root: every file where it is installed."""
-    install_library(root)
+    install_library(PYTHON, root / LIBRARY)
     write(root, "usr/bin/odradek", LAUNCHER, 0o755)
     for unit in (ROOT / "systemd").glob("*.service"):
         write(root, f"lib/systemd/system/{unit.name}", unit.read_text())

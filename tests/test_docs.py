@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import SIZED, sources
+
 ROOT = Path(__file__).resolve().parent.parent
 FRONT = sorted(ROOT.glob("*.md"))
 README_LINES = 120
 CODE = re.compile(r"`[^`\n]*`")
+MODULE = re.compile(r"(?<![\w.])[\w/]*\w\.py\b")
+FOLDER = re.compile(r"`([a-z_]+(?:/[a-z_]+)*/)`")
+SUBSYSTEMS = ("requests", "log", "replication", "quorum", "groups", "transactions", "share-groups")
 
 
 @pytest.mark.source_only
@@ -39,7 +44,31 @@ def test_every_target_that_a_front_page_names_is_in_the_makefile() -> None:
     assert named <= set(re.findall(r"^  (\S+)", listed, re.MULTILINE))
 
 
+@pytest.mark.parametrize("name", ["architecture", *SUBSYSTEMS])
+def test_every_module_and_folder_that_a_page_about_the_code_names_is_there(name: str) -> None:
+    text = (ROOT / "docs" / f"{name}.md").read_text()
+    there = [f"/{path}" for path, _ in sources(*SIZED)]
+    modules = set(MODULE.findall(text))
+    assert modules
+    for module in modules:
+        assert any(path.endswith(f"/{module}") for path in there), module
+    for folder in FOLDER.findall(text):
+        assert any(f"/{folder}" in path for path in there), folder
+
+
+def test_the_architecture_leads_to_each_subsystems_page() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    assert [name for name in SUBSYSTEMS if f"]({name}.md)" not in text] == []
+
+
 def test_every_file_that_a_page_links_to_is_there() -> None:
     for page in (*FRONT, *(ROOT / "docs").glob("*.md")):
         for link in re.findall(r"\]\((?!\w+:)([^)#]+)", CODE.sub("", page.read_text())):
             assert (page.parent / link).exists(), f"{page.name} links to {link}"
+
+
+def test_every_period_that_a_front_page_promises_is_in_the_owners_list() -> None:
+    listed = (ROOT / "CONTRIBUTING.md").read_text().partition("## Before the first release")[2].partition("\n## ")[0]
+    periods = re.findall(r"\b(\w+) (?:working )?days\b", (ROOT / "SECURITY.md").read_text())
+    assert periods == ["three", "90"]
+    assert [period for period in periods if period not in listed] == []

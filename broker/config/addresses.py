@@ -55,7 +55,7 @@ def addresses(config: AddressOptions) -> dict[str, object]:
         "controllers": controllers(config.controller_quorum_voters, config.controller_quorum_bootstrap_servers),
         "bound_controllers": own_controllers if has_controller else (),
         "advertised_controllers": tuple(
-            next((address for address in advertised if address.name == listener.name), listener)
+            next((address for address in advertised if address.name == listener.name), _unadvertised(listener))
             for listener in own_controllers
         ),
         "has_peers": bool(own_controllers) or not has_controller,
@@ -63,6 +63,12 @@ def addresses(config: AddressOptions) -> dict[str, object]:
         "advertised": tuple(listener for listener in advertised if listener.name not in of_controllers) or clients,
         "inter_broker_listener": (config.inter_broker_listener_name or config.security_inter_broker_protocol).upper(),
     }
+
+
+def _unadvertised(controller: ListenerAddress) -> ListenerAddress:
+    """Returns the address of a controller's listener that advertised.listeners doesn't name: 0.0.0.0 becomes this
+    machine's name, and is no error (KafkaConfig.effectiveAdvertisedControllerListeners)."""
+    return controller._replace(host="") if controller.host == "0.0.0.0" else controller
 
 
 def _client_listener(config: AddressOptions) -> str | None:
@@ -108,10 +114,8 @@ def _only_controllers(config: AddressOptions) -> str | None:
 
 
 def _opens_own_controller(config: AddressOptions) -> str | None:
-    """Returns an error if the controller has listener names but no listener. Without names it has no peers and needs no
-    listener.
-    """
-    is_alone = config.is_broker and not config.controller_listener_names
+    """Returns an error if a controller that has listener names, or other voters, has no listener."""
+    is_alone = config.is_broker and not config.controller_listener_names and len(config.controller_quorum_voters) < 2
     if config.has_remote_controllers or config.bound_controllers or is_alone:
         return None
     return (
@@ -120,20 +124,9 @@ def _opens_own_controller(config: AddressOptions) -> str | None:
     )
 
 
-def own_voter(config: AddressOptions) -> str | None:
-    """Returns an error if a broker with its own controller isn't the only voter."""
-    voters = [voter.node_id for voter in config.controllers if config.controller_quorum_voters]
-    if not config.is_broker or config.has_remote_controllers or voters in ([], [config.node_id]):
-        return None
-    return (
-        f"controller.quorum.voters is {','.join(config.controller_quorum_voters)}; only this node, {config.node_id}, "
-        "can be a voter: a quorum of several controllers needs nodes with process.roles=controller"
-    )
-
-
 def _is_voter(config: AddressOptions) -> str | None:
     voters = sorted(voter.node_id for voter in config.controllers if config.controller_quorum_voters)
-    if config.has_remote_controllers or config.is_broker or not voters or config.node_id in voters:
+    if config.has_remote_controllers or not voters or config.node_id in voters:
         return None
     return (
         f"If process.roles contains the 'controller' role, the node id {config.node_id} must be included in the set of "

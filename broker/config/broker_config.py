@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, Self
 
-from broker.config.addresses import ADDRESSES, QUORUM, AddressOptions, addresses, own_voter
+from broker.config.addresses import ADDRESSES, QUORUM, AddressOptions, addresses
 from broker.config.authorization import AuthorizationOptions, authorizer_problem
 from broker.config.control import ControlAddress, ControlOptions, control_address, control_problem
 from broker.config.controller import ControllerOptions
@@ -280,4 +280,4 @@ _REQUIREMENTS: Final = (
     telemetry_problem,
     control_problem,
 )
-_UNBUILT: Final = (own_voter, selector_problem, authorizer_problem)
+_UNBUILT: Final = (selector_problem, authorizer_problem)

@@ -31,9 +31,9 @@ class QuorumOptions(Config):
     process_roles = option(
         LIST,
         ("broker", "controller"),
-        "Roles of this process. broker,controller is a cluster of its own, which other brokers join through its "
-        "controller listener; broker joins a cluster whose controllers are other processes; controller serves brokers "
-        "in other processes.",
+        "Roles of this process. broker,controller is a broker and a voter of the quorum, alone or with others that "
+        "reach its controller listener; broker joins a cluster whose controllers are other processes; controller is a "
+        "voter that serves brokers in other processes.",
         one_of=("broker", "controller"),
         may_be_empty=False,
         importance="high",
@@ -50,15 +50,15 @@ class QuorumOptions(Config):
     controller_quorum_voters = option(
         LIST,
         (),
-        "Voters of the metadata quorum, as id@host:port. With process.roles=broker they are other nodes; else "
-        "only this node, or empty.",
+        "Voters of the metadata quorum, as id@host:port. With process.roles=broker they are other nodes; else this "
+        "node is one of them. Empty if the voters are in the metadata log.",
         importance="high",
     )
     controller_quorum_bootstrap_servers = option(
         LIST,
         (),
-        "Addresses of the metadata quorum, as host:port, through which a broker finds the quorum's leader. Not "
-        "used if the controller is in this process.",
+        "Addresses of the metadata quorum, as host:port, through which a node finds the quorum's leader. Not used by "
+        "the only voter.",
         importance="high",
     )
     controller_quorum_election_timeout_ms = option(

@@ -38,7 +38,7 @@ from protocol.lazy import lazy
 from storage.logs import Logs
 
 if TYPE_CHECKING:
-    from broker.metadata.leading_quorum import QuorumNode
+    from broker.metadata.quorum_node import QuorumNode
     from broker.security import outbound
     from broker.shards import anywhere, connections
     from broker.shards.anywhere import Anywhere

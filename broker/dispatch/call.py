@@ -64,14 +64,17 @@ class Call(Generic[Request]):
         self._sender = sender
 
     async def by_controller(self) -> object:
-        """Returns the controller's response, once this broker has applied the changes. Of a controller in another
-        process it is the encoded body; if that controller throttles the client, this broker pauses the connection."""
-        host, context = self.host, self.context
-        if host.forwarding is None:
-            response: object = await host.controller.submit(self.request, self.api.response, self.sender)
-            await host.new_logs.changes.over()
-            return response
-        body = await host.forwarding.forward(self.request, self.version, context.requester)
+        """Returns the response of the controller in this process, once this broker has applied the changes."""
+        response: object = await self.host.controller.submit(self.request, self.api.response, self.sender)
+        await self.host.new_logs.changes.over()
+        return response
+
+    async def forwarded(self) -> object:
+        """Returns the encoded body of the response of a controller in another process. If it throttles the client, this
+        broker pauses the connection."""
+        forwarding, context = self.host.forwarding, self.context
+        assert forwarding is not None
+        body = await forwarding.forward(self.request, self.version, context.requester)
         if self.api.begins_with_throttle_time(self.version):
             (context.throttle_ms,) = THROTTLE_TIME.unpack_from(body)
         return body

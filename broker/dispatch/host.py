@@ -31,7 +31,7 @@ from protocol.errors import ProtocolError
 from protocol.lazy import lazy
 
 if TYPE_CHECKING:
-    from broker.metadata.leading_quorum import QuorumNode
+    from broker.metadata.quorum_node import QuorumNode
     from broker.request import mutation_quotas
     from broker.request.client_quotas import ClientQuotas
     from broker.request.mutation_quotas import MutationQuotas
@@ -44,6 +44,11 @@ TELEMETRY: Final = frozenset({int(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS), int(ApiKe
 """The APIs of telemetry, which ApiVersions lists only if the broker has a receiver, as in Apache Kafka."""
 
 
+def never() -> bool:
+    """Returns False: no controller is in this process."""
+    return False
+
+
 class Forwarding(NamedTuple):
     """The part of the controllers in other processes for clients' requests."""
 
@@ -51,6 +56,8 @@ class Forwarding(NamedTuple):
     """(request, version, requester) → the body of the active controller's response. Raises KafkaError."""
     rejected_configs: Callable[[object], Awaitable[Mapping[int, object]]]
     """(request to change configs) → the answers for the resources that this broker rejects, by their index."""
+    is_here: Callable[[], bool] = never
+    """Returns True while the controller in this process leads, which then answers."""
 
 
 class Host:
@@ -59,7 +66,7 @@ class Host:
     broker_id: int | None = None
     """The id of the broker whose listeners these are; None for a controller's."""
     forwarding: Forwarding | None = None
-    """Forwards requests that the controller answers; None if the controller is in this process."""
+    """Forwards requests that the controller answers; None if no other process may be the controller."""
 
     def __init__(
         self,
@@ -113,6 +120,11 @@ class Host:
     @staticmethod
     def _answer_nothing(_: ClientConnection, frame: memoryview) -> Answer:
         raise ProtocolError(f"requests of {len(frame)} bytes are forwarded to controllers only", offset=0)
+
+    @property
+    def forwards(self) -> bool:
+        """True if the active controller is in another process."""
+        return self.forwarding is not None and not self.forwarding.is_here()
 
     @property
     def config(self) -> BrokerConfig:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Coroutine
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
@@ -35,6 +36,9 @@ the answer too, though it may be only a byte or two of the frame: sixteen megaby
 half a minute, and gigabytes of memory. A hundred thousand partitions, each in a separate topic, are two hundred
 thousand items; a cluster of Apache Kafka has at most about as many partitions. If a frame has no more bytes than this,
 its items aren't counted."""
+
+MAX_LEADER_CHANGES: Final = 5
+"""Number of changes of the quorum's leader after which a request is rejected."""
 
 WITHOUT_ANSWER: Final = 0
 """The acks of a Produce without an answer: a failure closes the connection."""
@@ -79,9 +83,9 @@ class Route:
         "handle",
         "has_throttle_time",
         "host",
-        "is_forwarded",
         "key",
         "last",
+        "may_forward",
         "parse",
         "parse_from",
         "serve",
@@ -92,8 +96,8 @@ class Route:
         self.host = host
         self.key = api.key
         self.has_throttle_time = any(field.name == "throttle_time_ms" for field in fields_of(api.response))
-        self.is_forwarded = api.answered_by is AnsweredBy.CONTROLLER and host.forwarding is not None
-        """True if the controller is in another process, which also authorizes the client."""
+        self.may_forward = api.answered_by is AnsweredBy.CONTROLLER and host.forwarding is not None
+        """True if the controller may be in another process, which also authorizes the client."""
         self.handle = self._handler()
         self.first, self.last = api.versions
         wire = api.wire
@@ -112,8 +116,6 @@ class Route:
     def _handler(self) -> Handle:
         """Returns the handler, with the steps before it."""
         api, host = self.api, self.host
-        if self.is_forwarded:
-            return before(api.here, Call.by_controller)
         handle = Call.by_controller if api.handle is None else api.handle
         handle = before(api.here, handle if api.strict_since is None else before(charge, handle))
         if host.authorizer is not None or api.authorize.always:
@@ -165,10 +167,29 @@ class Route:
         raise kind(f"{self.key.name} v{version}: {reason}", offset=offset)
 
     def handled(self, call: Call[object], size_bytes: int) -> Coroutine[object, object, object]:
+        """Returns the coroutine of the handler, or of forwarding the request."""
+        return self._answered_anywhere(call, size_bytes) if self.may_forward else self._answered_here(call, size_bytes)
+
+    def _answered_here(self, call: Call[object], size_bytes: int) -> Coroutine[object, object, object]:
         """Returns the coroutine of the handler, which answers a large request in parts if its API has parts."""
-        if size_bytes > LARGE_REQUEST_BYTES and self.api.entries and not self.is_forwarded:
+        if size_bytes > LARGE_REQUEST_BYTES and self.api.entries:
             return in_parts(call, self.handle, self.api.entries)
         return self.handle(call)
+
+    async def _answered_anywhere(self, call: Call[object], size_bytes: int) -> object:
+        """Has the active controller answer. A request that meets a change of the leader goes to the next leader; both
+        controllers may have carried it out in part, as when a client repeats a request."""
+        request, changes = call.request, 0
+        while True:
+            call.request = copy(request)  # a handler may remove entries that it answers itself
+            try:
+                if call.host.forwards:
+                    return await before(self.api.here, Call.forwarded)(call)
+                return await self._answered_here(call, size_bytes)
+            except KafkaError as error:
+                changes += 1
+                if error.code is not ErrorCode.NOT_CONTROLLER or changes >= MAX_LEADER_CHANGES:
+                    raise
 
     def encode(self, context: Context, response: object) -> AnswerBuffers:
         """Returns the frame of a response, None for none; a response that is already a frame is returned unchanged."""

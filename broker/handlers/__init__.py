@@ -42,6 +42,7 @@ NAMES = (
     "describe_share_group_offsets",
     "alter_share_group_offsets",
     "delete_share_group_offsets",
+    "describe_share_group_records",
     "init_producer_id",
     "add_partitions_to_txn",
     "add_offsets_to_txn",

@@ -1,4 +1,4 @@
-"""AddRaftVoter (80): adds a voter to the quorum, which has exactly one voter here (KIP-853).
+"""AddRaftVoter (80): adds a voter to the quorum once it has caught up (KIP-853).
 
 v1 may be answered before the change is committed (KIP-1186).
 """

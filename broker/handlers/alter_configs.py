@@ -41,7 +41,7 @@ async def reject_own(call: Call[C], handle: Handle) -> object:
     """Rejects changes that the controller can't check, before the others are forwarded. A controller in this process
     rejects them itself."""
     forwarding, resources = call.host.forwarding, call.request.resources
-    if forwarding is None:
+    if forwarding is None or not call.host.forwards:
         return await handle(call)
     own: dict[int, object] = {}
     turns = call.turns()

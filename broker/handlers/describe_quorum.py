@@ -1,4 +1,4 @@
-"""DescribeQuorum (55): describes the quorum of the metadata log: this node, its only voter, and observers (KIP-595).
+"""DescribeQuorum (55): describes the quorum of the metadata log: its voters and observers (KIP-595).
 
 v1 adds fetch and caught-up times (KIP-836), v2 directory ids, the nodes and error messages (KIP-853).
 """

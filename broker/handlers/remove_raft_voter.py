@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (81): removes a voter from the quorum, whose only voter can't be removed (KIP-853)."""
+"""RemoveRaftVoter (81): removes a voter from the quorum, except the last one (KIP-853)."""
 
 from __future__ import annotations
 

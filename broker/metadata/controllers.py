@@ -31,13 +31,27 @@ BACKOFF: Final = Backoff(initial_ms=50, max_ms=1_000)
 """The pause between two attempts of the same request."""
 
 
+def never() -> bool:
+    """Returns False: no controller is in this process."""
+    return False
+
+
 class Controllers:
     """The controllers as peers, by host and port."""
 
-    def __init__(self, leadership: Leadership, settings: Settings, clock: Clock, draw: Callable[[], float]) -> None:
-        """`draw` returns random numbers from 0 up to 1."""
+    def __init__(
+        self,
+        leadership: Leadership,
+        settings: Settings,
+        clock: Clock,
+        draw: Callable[[], float],
+        leads_here: Callable[[], bool] = never,
+    ) -> None:
+        """`draw` returns random numbers from 0 up to 1; `leads_here` returns True while the controller in this process
+        leads."""
         self.leadership = leadership
         self.clock = clock
+        self._leads_here = leads_here
         self._settings = settings
         self._draw = draw
         self._peers: dict[Location, Peer] = {}
@@ -63,11 +77,13 @@ class Controllers:
         to `max_version`; `code_of` returns the response's top-level error code.
 
         Raises KafkaError: REQUEST_TIMED_OUT without a response in time, UNSUPPORTED_VERSION if the controllers don't
-        know the request.
+        know the request, NOT_CONTROLLER once the controller in this process leads, which needs no connection.
         """
         deadline_ms = self.clock.monotonic_ms() + timeout_ms
         failures, problem = 0, ""
         while (left_ms := deadline_ms - self.clock.monotonic_ms()) > 0 and not self._is_closed:
+            if self._leads_here():
+                raise KafkaError(ErrorCode.NOT_CONTROLLER, "the controller in this process leads")
             location = self.leadership.leader
             if location is None:
                 await pause(self.clock, min(LEADER_POLL_MS, left_ms))

@@ -9,6 +9,7 @@ follows other controllers fetches the lost records again (Kafka's KafkaRaftLog t
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import count
@@ -29,6 +30,12 @@ from storage.recovering.salvage import sound_batches
 
 TORN = ".torn"
 """The suffix of the file that keeps what was cut; Apache Kafka ignores it."""
+
+FLUSHED = "flushed-offset"
+"""The file with the offset before which a voter has flushed its log, and a CRC-32 of it. It is written after each flush
+without a flush of its own, so it may be older, but never claims too much. Damage before that offset is no torn end: the
+leader may have counted the records. Damage after it is a torn end, even if whole batches follow, because a power cut
+may lose any part of what is not flushed. Apache Kafka ignores the file."""
 
 logger = get_logger(__name__)
 
@@ -54,6 +61,8 @@ class Evidence(NamedTuple):
     """The offset of the newest producer snapshot, which a clean close writes at the log's end."""
     partition: str | None
     """A folder with the log of a partition; None if there is none."""
+    flushed_to: int | None = None
+    """The offset before which all records were flushed, of FLUSHED; None if it is unknown."""
 
     @property
     def is_clean(self) -> bool:
@@ -65,7 +74,39 @@ def find_evidence(folder: str, log_dirs: Sequence[str], disk: Disk) -> Evidence:
     names = disk.listdir(folder) if disk.exists(folder) else []
     closed_at = max((base_offset_of(name) or 0 for name in names if name.endswith(SNAPSHOT)), default=0)
     partitions = (path for directory in log_dirs for path in _stored_partitions(directory, disk))
-    return Evidence(previous_epoch(disk, log_dirs), closed_at, next(iter(partitions), None))
+    flushed_to = read_flushed(folder, disk)
+    return Evidence(previous_epoch(disk, log_dirs), closed_at, next(iter(partitions), None), flushed_to)
+
+
+def write_flushed(folder: str, offset: int, disk: Disk) -> None:
+    """Writes FLUSHED after a flush: in place, so that a power cut leaves the old offset or the new one. Raises
+    OSError."""
+    path, text = os.path.join(folder, FLUSHED), b"%020d" % offset
+    is_new = not disk.exists(path)
+    handle = disk.open(path, create=is_new)
+    try:
+        disk.pwritev(handle, [b"%s %08x\n" % (text, zlib.crc32(text))], 0)
+        if is_new:
+            disk.fsync(handle)
+    finally:
+        disk.close(handle)
+    if is_new:
+        disk.fsync_dir(folder)
+
+
+def remove_flushed(folder: str, disk: Disk) -> None:
+    """Removes FLUSHED durably, before records are truncated that were flushed. Raises OSError."""
+    disk.unlink(os.path.join(folder, FLUSHED), missing_ok=True)
+    disk.fsync_dir(folder)
+
+
+def read_flushed(folder: str, disk: Disk) -> int | None:
+    """Returns the offset in FLUSHED; None if the file is missing, torn or damaged. Raises OSError."""
+    try:
+        text, _, checksum = disk.read_file(os.path.join(folder, FLUSHED)).strip().partition(b" ")
+        return int(text) if int(checksum, 16) == zlib.crc32(text) else None
+    except (FileNotFoundError, ValueError):
+        return None
 
 
 def _stored_partitions(directory: str, disk: Disk) -> Iterator[str]:
@@ -95,10 +136,13 @@ class Guard:
         whole = sum(1 for _ in sound_batches(memoryview(lost)))
         if not self._accept:
             where = f"{cut.path} is damaged at byte {cut.position}, offset {cut.offset} ({cut.reason})"
-            if whole:
+            flushed_to = self._evidence.flushed_to
+            if whole and flushed_to is None:
                 raise LostMetadata(self._folder, f"{where}, and {whole} whole batches follow: this is not a torn end")
             if self._evidence.is_clean:
                 raise LostMetadata(self._folder, f"{where}, although the log was closed cleanly")
+            if cut.offset < (flushed_to or 0):
+                raise LostMetadata(self._folder, f"{where}, although everything before {flushed_to} was flushed")
         kept = self._keep(cut.offset, lost)
         logger.warning("end of the metadata log cut", cut=str(cut), whole_batches=whole, kept=kept)
 
@@ -126,10 +170,21 @@ class Guard:
         self._disk.fsync_dir(self._folder)
         return path
 
+    def check_epoch(self, last_epoch: int, quorum: QuorumState) -> None:
+        """Raises LostMetadata if the log of a voter of several ends in a later epoch than `quorum-state` has, which is
+        stored before any record of its epoch: one of the two is damaged. Without `quorum-state`, a voter has the epoch
+        of its log."""
+        if not self._accept and 0 < quorum.leader_epoch < last_epoch:
+            raise LostMetadata(
+                self._folder,
+                f"it ends in epoch {last_epoch}, but the last epoch in {QUORUM_STATE} is {quorum.leader_epoch}",
+            )
+
     def check(self, end_offset: int, last_epoch: int, snapshots: Sequence[SnapshotId], quorum: QuorumState) -> None:
         """Raises LostMetadata if the log lacks records that other files show."""
         if not self._accept:
-            if 0 < quorum.leader_epoch - last_epoch <= self._unwritten_epochs:
+            ahead = quorum.leader_epoch - last_epoch
+            if ahead > 0 and (ahead <= self._unwritten_epochs or self._evidence.flushed_to is not None):
                 quorum = quorum._replace(leader_epoch=last_epoch)
             problem = missing(end_offset, last_epoch, snapshots, quorum, self._evidence)
             if problem is not None:
@@ -153,6 +208,8 @@ def missing(
     if evidence.is_clean and evidence.closed_at > end_offset:
         snapshot = segment_file(evidence.closed_at, SNAPSHOT)
         return f"and {snapshot} shows that the log was closed at offset {evidence.closed_at}"
+    if (evidence.flushed_to or 0) > end_offset:
+        return f"and {FLUSHED} shows that everything before offset {evidence.flushed_to} was flushed"
     if not end_offset and evidence.partition is not None:
         return f"and {evidence.partition} has the log of a partition"
     return None

@@ -6,6 +6,7 @@ committed are dropped with the controller that made them. Source: Kafka's Quorum
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -37,6 +38,14 @@ class ElectedController:
         """The controller that decides; None while another node leads."""
         self._epoch = -1
         """The epoch in which this node leads; -1 if another node leads."""
+        self._turned: asyncio.Future[None] | None = None
+        """Done once this node's controller has become active, or no longer leads; None if nothing waits for it."""
+
+    @property
+    def leads(self) -> bool:
+        """True if this node leads the quorum. Its controller is active once the records before its epoch are
+        committed."""
+        return self._epoch >= 0
 
     @property
     def is_active(self) -> bool:
@@ -55,6 +64,7 @@ class ElectedController:
             return
         self._renounce()
         self._epoch = epoch
+        self._turn()
         if epoch >= 0:
             self._log.when_committed(leader.epoch_start_offset + 1, lambda error: self._claim(epoch, error))
 
@@ -68,6 +78,19 @@ class ElectedController:
             self._resign(epoch)
             return
         logger.info("active controller", epoch=epoch)
+        self._turn()
+
+    def _turn(self) -> None:
+        turned, self._turned = self._turned, None
+        if turned is not None and not turned.done():
+            turned.set_result(None)
+
+    async def settled(self) -> None:
+        """Returns once this node's controller is active, or no longer leads."""
+        while self.leads and self.active is None:
+            if self._turned is None:
+                self._turned = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._turned)
 
     def _renounce(self) -> None:
         active, self.active = self.active, None
@@ -81,6 +104,7 @@ class ElectedController:
         """Ends the controller's duties."""
         self._renounce()
         self._epoch = -1
+        self._turn()
 
     async def submit(self, request: object, response: type[R], asker: Asker = THIS_BROKER) -> R:
         active = self.active

@@ -26,6 +26,7 @@ from broker.metadata.snapshots import Snapshots
 from client.settings import Settings
 from client.traffic import PeerTraffic
 from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.controller import Controller
 from coordinator.cluster.formatting import Identity, check_formatted, claim, random_uuid
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader, raised
@@ -59,8 +60,8 @@ class Joined(NamedTuple):
 
     metadata: Metadata
     controller: RemoteController
-    """Forwards clients' requests."""
-    isr_controller: RemoteController
+    """Forwards clients' requests to controllers in other processes."""
+    isr_controller: Controller
     """Sends changes of in-sync replicas."""
 
 

@@ -1,7 +1,6 @@
-"""The metadata log of a quorum whose only voter is this node.
+"""The metadata log of a node that no other node can reach, and that is so the only voter.
 
-Its records are committed once they are flushed, because there are no other voters. Observers get only committed
-records: if the leader lost records that observers have applied, the observers would have to truncate them.
+Its records are committed once they are flushed, because there are no other voters.
 
 Source: KIP-595; Kafka's KafkaRaftClient, for a leader without other voters.
 """
@@ -19,7 +18,6 @@ from broker.steps import Steps
 from coordinator.cluster.quorum import encode_quorum
 from coordinator.cluster.quorum_state import QuorumState, write_quorum_state
 from coordinator.cluster.record import MetadataBatch, MetadataRecord
-from coordinator.quorum.log_end import LogEnd
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.control import QuorumRecord
 from storage.disk import Disk
@@ -48,7 +46,6 @@ class LedLog(MetadataLog):
         self._committed_to = 0
         """The offset before which listeners have all records."""
         self._steps = Steps(clock)
-        self._advanced: asyncio.Future[None] | None = None
 
     @property
     def uncommitted(self) -> Sequence[MetadataBatch]:
@@ -85,26 +82,6 @@ class LedLog(MetadataLog):
         write_quorum_state(self._disk, self._log.directory, state)
         self.leader_id = node_id
         self._steps.run(self._commit(self.end_offset))
-
-    def epoch_end(self, epoch: int) -> LogEnd:
-        """Returns the last epoch up to `epoch` that the log has, and its end offset."""
-        end = self._log.epochs.end_offset_for(epoch, self.end_offset)
-        if end.epoch < 0:
-            return LogEnd(self.end_offset, self._log.last_leader_epoch)
-        return LogEnd(end.end_offset, end.epoch)
-
-    def committed_records(self, offset: int, max_bytes: int) -> memoryview:
-        """Returns a view of whole committed batches from this offset on: at most `max_bytes`, but at least one batch.
-        Raises KafkaError, LogDirFailure.
-        """
-        parts = self._log.read(offset, max_bytes, max_offset=self.high_watermark).parts
-        return memoryview(parts[0]) if parts else memoryview(b"")
-
-    def advanced(self) -> asyncio.Future[None]:
-        """Returns a future that is done once more records are committed."""
-        if self._advanced is None:
-            self._advanced = asyncio.get_running_loop().create_future()
-        return self._advanced
 
     def append(self, encoded: bytearray, records: Sequence[MetadataRecord]) -> int:
         """Appends the records, which are encoded as a batch, and returns the offset after it. Raises KafkaError, with
@@ -180,9 +157,6 @@ class LedLog(MetadataLog):
         self._committed_to = offset
         while self._waiters and self._waiters[0].offset <= offset:
             self._waiters.popleft().then(None)
-        advanced, self._advanced = self._advanced, None
-        if advanced is not None and not advanced.done():
-            advanced.set_result(None)
 
     def _fail(self, error: BaseException) -> None:
         message = f"the cluster metadata could not be made durable: {error}"

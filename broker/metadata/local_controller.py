@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from broker.clock import Clock, Monotonic, done_by
 from broker.logging import get_logger
@@ -72,6 +72,16 @@ class DecidedLog(MetadataTail, Protocol):
         ...
 
 
+class KRaftUpgrading(NamedTuple):
+    """The upgrade of the quorum's kraft.version (KIP-853)."""
+
+    problem: Callable[[int], KafkaError | None]
+    """Returns why an upgrade to this version isn't possible."""
+    upgrade: Callable[[int], int]
+    """Appends the version and the voters, and returns the offset after them. Raises KafkaError, with nothing
+    written."""
+
+
 class LocalController:
     """A `coordinator.cluster.controller.Controller` over a log that this node leads; see its docstrings there."""
 
@@ -83,13 +93,16 @@ class LocalController:
         configs: ConfigRules,
         new_uuid: Callable[[], Uuid],
         clock: Clock,
+        upgrading: KRaftUpgrading | None = None,
     ) -> None:
+        """`upgrading` upgrades the quorum's kraft.version; None if the log has no quorum that could be upgraded."""
         self._log = log
         self._loader = loader
         self._options = options
         self._configs = configs
         self._new_uuid = new_uuid
         self._clock = clock
+        self._upgrading = upgrading
         self._sessions = BrokerSessions(
             options.broker_session_timeout_ms, options.own_broker_id, lambda: self._machine.image.offset
         )
@@ -136,8 +149,18 @@ class LocalController:
         it."""
         end_offset = self._log.end_offset
         for batch in made:
-            end_offset = self._log.append(batch.encoded, batch.records)
+            if batch.kraft_version is None:
+                end_offset = self._log.append(batch.encoded, batch.records)
+            elif self._upgrading is not None:
+                end_offset = self._upgrading.upgrade(batch.kraft_version)
         return end_offset
+
+    def _kraft_problem(self, kraft_version: int) -> KafkaError | None:
+        if self._upgrading is not None:
+            return self._upgrading.problem(kraft_version)
+        if kraft_version <= self._machine.image.kraft_version:
+            return None
+        return KafkaError(ErrorCode.INVALID_UPDATE_VERSION, "The only voter of this cluster is in its configuration.")
 
     @property
     def has_renounced(self) -> bool:
@@ -160,7 +183,14 @@ class LocalController:
     def _decision_state(self, image: Image, configs: ConfigRules, now_ms: int) -> DecisionState:
         clock = self._clock
         return DecisionState(
-            image, self._sessions, self._options, configs, self._new_uuid, clock.now_ms(), monotonic_ms=now_ms
+            image,
+            self._sessions,
+            self._options,
+            configs,
+            self._new_uuid,
+            clock.now_ms(),
+            monotonic_ms=now_ms,
+            kraft_problem=self._kraft_problem,
         )
 
     async def _decide(self, decision: ClusterDecision, configs: ConfigRules, *, is_long: bool = False) -> object:

@@ -217,9 +217,9 @@ def open_metadata_log(
     of an interrupted snapshot or removal.
 
     A `guard` rejects a damaged log and, if it is the only copy, a log that has lost records. A voter of several may
-    lack its last records, because the others have them. Without a guard, damaged records are truncated. A log that ends
-    before its snapshot, by epoch or by offset in the same epoch, starts again after the snapshot: a leader has all
-    records. Raises LogDirFailure, CorruptCheckpoint, LostMetadata.
+    lack its last records if they were never flushed, because the others have them. Without a guard, damaged records are
+    truncated. A log that ends before its snapshot, by epoch or by offset in the same epoch, starts again after the
+    snapshot: a leader has all records. Raises LogDirFailure, CorruptCheckpoint, LostMetadata.
     """
     folder = os.path.join(log_dir, FOLDER)
     now_ms = clock.now_ms()
@@ -241,6 +241,8 @@ def open_metadata_log(
     snapshots = metadata_log.snapshots()
     if guard is not None and is_only_copy(metadata_log):
         guard.check(log.log_end_offset, max(log.last_leader_epoch, 0), snapshots, quorum)
+    elif guard is not None:
+        guard.check_epoch(log.last_leader_epoch, quorum)
     latest = snapshots[-1] if snapshots else SnapshotId(0, 0)
     if (latest.epoch, latest.offset) > (max(log.last_leader_epoch, 0), log.log_end_offset):
         log.truncate_fully(latest.offset, now_ms)
@@ -281,6 +283,11 @@ def _first_fault(log: Log) -> tuple[int, str] | None:
                 return offset, f"the next batch begins at offset {header.base_offset}"
             if header.partition_leader_epoch < epoch:
                 return offset, f"its epoch is {header.partition_leader_epoch}, after epoch {epoch}"
+            if header.partition_leader_epoch > epoch > 0 and not header.is_control:
+                return (
+                    offset,
+                    f"epoch {header.partition_leader_epoch} does not begin with a leader change",
+                )
             offset, epoch = max(offset, header.next_offset), header.partition_leader_epoch
         if not parts:
             return offset, "nothing can be read there"

@@ -99,7 +99,7 @@ class Node:
         """The epoch that the controller assigned to this registration; clean-shutdown markers have it."""
         self._controller = controller
         self._image = image
-        self._clock = clock
+        self.clock = clock
         self._offline: list[Uuid] = []
 
     def directory_of(self, directory_id: Uuid | None) -> str | None:
@@ -168,13 +168,13 @@ class Node:
             self.state = NodeState.SHUTTING_DOWN
             return
         self.state = NodeState.PENDING_CONTROLLED_SHUTDOWN
-        deadline_ms, answers = self._clock.monotonic_ms() + LEAVE_MS, 0
+        deadline_ms, answers = self.clock.monotonic_ms() + LEAVE_MS, 0
         while not (await self._heartbeat(want_shut_down=True)).should_shut_down:
-            if self._clock.monotonic_ms() >= deadline_ms:
+            if self.clock.monotonic_ms() >= deadline_ms:
                 logger.warning("the controller did not complete this broker's controlled shutdown", node=self.node_id)
                 break
             if answers:  # the first answer may have handed over the last leaders
-                await pause(self._clock, LEAVING.delay_ms(answers))
+                await pause(self.clock, LEAVING.delay_ms(answers))
             answers += 1
         self.state = NodeState.SHUTTING_DOWN
 

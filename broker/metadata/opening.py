@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from broker.clock import Clock
 from broker.logging import get_logger
-from broker.metadata.damage import Guard, find_evidence
+from broker.metadata.damage import Guard, find_evidence, remove_flushed
 from broker.metadata.led_log import LedLog
 from broker.metadata.loading import load
 from broker.metadata.local_controller import LocalController
@@ -287,6 +287,7 @@ def accept_loss(log_dirs: Sequence[str], metadata_dir: str, *, disk: Disk, clock
     load(loader, log, disk)
     _lead(log, loader, ClusterOptions(node_id=properties.node_id), properties.directory_id or NO_UUID)
     log.close()
+    remove_flushed(folder, disk)
     for directory in dict.fromkeys((*log_dirs, metadata_dir)):
         delete_clean_shutdown(disk, directory)
     return log.end_offset
@@ -300,7 +301,7 @@ def _lead(log: LedLog, loader: MetadataLoader, options: ClusterOptions, director
         raise KafkaError(
             ErrorCode.INCONSISTENT_VOTER_SET,
             f"{log.directory}: the quorum has the voters {', '.join(map(str, sorted(voters)))}; node.id {node_id} can "
-            "lead it only as its only voter: Odradek has no quorum of several controllers",
+            "lead it only as its only voter: without controller.listener.names the others cannot reach it",
         )
     own = sole_voter(node_id, directory_id, options.controller_listeners)
     is_empty = log.end_offset == 0

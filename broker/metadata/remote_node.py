@@ -98,7 +98,7 @@ class RemoteNode(Node):
 
     @property
     def is_in_touch(self) -> bool:
-        return self._clock.monotonic_ms() < self._answered_ms + self._times.session_ms
+        return self.clock.monotonic_ms() < self._answered_ms + self._times.session_ms
 
     async def register(self, endpoints: Sequence[Endpoint], failed: Container[str] = ()) -> None:
         """Registers the node, and starts its heartbeats. Retries for initial.broker.registration.timeout.ms, then
@@ -106,7 +106,7 @@ class RemoteNode(Node):
         """
         request = self._registration(endpoints, failed)
         request.log_dirs.sort()  # in the order of Kafka's brokers
-        deadline_ms = self._clock.monotonic_ms() + self._times.registration_ms
+        deadline_ms = self.clock.monotonic_ms() + self._times.registration_ms
         failures = 0
         while self.broker_epoch == UNKNOWN_EPOCH:
             try:
@@ -114,10 +114,10 @@ class RemoteNode(Node):
             except KafkaError as error:
                 failures += 1
                 delay_ms = self._backoff.delay_ms(failures, self._draw())
-                if error.code in FATAL or self._clock.monotonic_ms() + delay_ms >= deadline_ms:
+                if error.code in FATAL or self.clock.monotonic_ms() + delay_ms >= deadline_ms:
                     raise self._not_registered(error) from error
                 self._log_problem("the controller does not register this broker yet", error)
-                await pause(self._clock, delay_ms)
+                await pause(self.clock, delay_ms)
         self._request = request
         log.info("registered", node=self.node_id, epoch=self.broker_epoch)
         self._heartbeats = asyncio.get_running_loop().create_task(self._live())
@@ -147,9 +147,9 @@ class RemoteNode(Node):
             return
         if self.state is NodeState.RUNNING and self.incarnation.hands_over and not self._heartbeats.done():
             self.state = NodeState.PENDING_CONTROLLED_SHUTDOWN
-            self._answered_ms = begun_ms = self._clock.monotonic_ms()
+            self._answered_ms = begun_ms = self.clock.monotonic_ms()
             self._hurry()
-            while not self._may_shut_down.done() and (now_ms := self._clock.monotonic_ms()) < begun_ms + LEAVE_MS:
+            while not self._may_shut_down.done() and (now_ms := self.clock.monotonic_ms()) < begun_ms + LEAVE_MS:
                 deadline_ms = min(self._answered_ms + self._times.session_ms, begun_ms + LEAVE_MS)
                 if now_ms >= deadline_ms:
                     log.warning(
@@ -157,7 +157,7 @@ class RemoteNode(Node):
                         reason=self._problem or "none answered",
                     )
                     break
-                await done_by(self._clock, deadline_ms, self._may_shut_down)
+                await done_by(self.clock, deadline_ms, self._may_shut_down)
         self.state = NodeState.SHUTTING_DOWN
         self._placements.stop()
         self._heartbeats.cancel()
@@ -185,7 +185,7 @@ class RemoteNode(Node):
         self._offline.append(directory_id)
         self._hurry()
         within_ms = self._times.directory_failure_ms
-        if not await done_by(self._clock, self._clock.monotonic_ms() + within_ms, notified):
+        if not await done_by(self.clock, self.clock.monotonic_ms() + within_ms, notified):
             message = (
                 f"{path} has failed, and no controller accepted the report within "
                 f"log.dir.failure.timeout.ms={within_ms}"
@@ -216,13 +216,13 @@ class RemoteNode(Node):
             except KafkaError as error:
                 failures += 1
                 self._log_problem("no controller accepted a heartbeat", error)
-                await pause(self._clock, self._backoff.delay_ms(failures, self._draw()))
+                await pause(self.clock, self._backoff.delay_ms(failures, self._draw()))
                 continue
-            failures, self._problem, self._answered_ms = 0, "", self._clock.monotonic_ms()
+            failures, self._problem, self._answered_ms = 0, "", self.clock.monotonic_ms()
             for directory_id in notifying:
                 self._unnotified.pop(directory_id).set_result(None)
             delay_ms = ANSWERED[self.state](self, response)
-            await done_by(self._clock, self._clock.monotonic_ms() + delay_ms, self._hurried)
+            await done_by(self.clock, self.clock.monotonic_ms() + delay_ms, self._hurried)
 
     async def _refresh_registration(self) -> None:
         """Registers again as the same incarnation in two cases: the metadata have no log directories of this broker
@@ -246,7 +246,7 @@ class RemoteNode(Node):
         incarnation, which may be alive; stops the broker if it still does so after
         initial.broker.registration.timeout.ms.
         """
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self.clock.monotonic_ms()
         if self._replaced_ms is None:
             self._replaced_ms = now_ms
         try:

@@ -16,15 +16,16 @@ from typing import Final, NamedTuple
 from broker.clock import Clock, Timer, pause
 from broker.logging import get_logger
 from broker.metadata.controllers import Controllers
-from broker.metadata.leading_quorum import DescribedQuorum
 from broker.metadata.observing import Threads
+from broker.metadata.quorum_node import DescribedQuorum
 from broker.metadata.replicated_log import ReplicatedLog
 from broker.metadata.snapshots import Snapshots
 from client.errors import PeerError, RequestTimedOut, UnsupportedVersion
 from client.settings import SOFTWARE_NAME, SOFTWARE_VERSION
 from coordinator.cluster.loader import MetadataLoader
-from coordinator.cluster.quorum_state import NOBODY
+from coordinator.cluster.quorum_state import NOBODY, QuorumState
 from coordinator.quorum.leading import fill_piece
+from coordinator.quorum.membership import VoterRejection
 from coordinator.quorum.observer import BeginSnapshot, DropSnapshot, WritePiece
 from coordinator.quorum.pieces import PieceWish
 from coordinator.quorum.raft import Raft
@@ -50,14 +51,19 @@ from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from protocol.schema import identity
-from storage.failure import StorageError
+from storage.failure import LogDirFull, StorageError
 
 STOP_MS: Final = 5_000
 """Longest time that a stopping leader waits for the election of another (KafkaRaftManager's shutdown timeout)."""
 
 STOP_POLL_MS: Final = 10
 
+FULL_POLL_MS: Final = 1_000
+"""Pause before `quorum-state` or the log's epochs are written again to a disk that was full."""
+
 NOT_LED: Final = KafkaError(ErrorCode.NOT_CONTROLLER, "another node leads the quorum")
+
+FULL: Final = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk of the metadata log is full")
 
 STOPPED: Final = KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "this node no longer takes part in the quorum")
 
@@ -123,11 +129,15 @@ class RaftReplica:
         self._give(lambda: None)
 
     async def stop(self) -> None:
-        """Resigns, waits until another node leads, and ends."""
+        """Resigns, waits until another node leads, and ends. Another call does nothing."""
+        if self._is_stopped:
+            return
         self._give(lambda: self.raft.shut_down(self._now_ms))
         ends_ms = self._now_ms + STOP_MS
-        while not self.raft.may_stop and self._log.failed is None and self._now_ms < ends_ms:
-            await pause(self._clock, STOP_POLL_MS)
+        while not self.raft.may_stop and self._now_ms < ends_ms:
+            await pause(self._clock, STOP_POLL_MS)  # meanwhile EndQuorumEpoch opens the connections
+            if not self._others_can_elect:
+                break
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -139,6 +149,14 @@ class RaftReplica:
             if not waiting.done():
                 waiting.set_exception(STOPPED)
         await self._channels.close()
+
+    @property
+    def _others_can_elect(self) -> bool:
+        """True if this node can wait for the election of another: the processes of a majority run. If all voters are
+        stopped together, Kafka's last leader waits for the whole STOP_MS."""
+        peers = (self._channels.others.peer(location) for location in self.raft.other_voters)
+        running = sum(not peer.is_gone for peer in peers)
+        return running > len(self.raft.voters) // 2 and self._log.failed is None
 
     @property
     def _now_ms(self) -> int:
@@ -174,12 +192,34 @@ class RaftReplica:
             end_offset = self.raft.propose(encoded, self._now_ms)
         except KafkaError as error:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, error.message) from error
+        return self._carry_out_proposed(end_offset)
+
+    def upgrade_problem(self, kraft_version: int) -> KafkaError | None:
+        """Returns why the quorum can't be upgraded to this kraft.version; None if it can."""
+        problem = self.raft.upgrade_problem(kraft_version)
+        return None if problem is None else _of_upgrade(problem)
+
+    def upgrade(self, kraft_version: int) -> int:
+        """Upgrades the quorum to this kraft.version, as its leader; returns the offset after the records, which are
+        not committed yet. Raises KafkaError, with nothing written."""
+        if self._slow is not None or not self._takes_part:
+            raise NOT_LED
+        problem = self.raft.upgrade(kraft_version, self._now_ms)
+        if problem is not None:
+            raise _of_upgrade(problem)
+        return self._carry_out_proposed(self.raft.end_offset)
+
+    def _carry_out_proposed(self, end_offset: int) -> int:
+        """Appends what the core has accepted, up to this offset, and returns the offset. Raises NOT_CONTROLLER, and
+        KAFKA_STORAGE_ERROR if the disk is full."""
         try:
             self._carry_out(self.raft.ready())
         except Exception as error:
             self._failed(error)
             raise KafkaError(ErrorCode.NOT_CONTROLLER, f"the metadata log failed: {error}") from error
         self._set_timer()
+        if self._log.end_offset < end_offset:
+            raise FULL
         return end_offset
 
     def _snapshots_changed(self) -> None:
@@ -222,6 +262,9 @@ class RaftReplica:
         self._give(lambda: self.raft.request(request, version, listener, ticket, self._now_ms))
         try:
             reply = await self._waiting[ticket]
+        except asyncio.CancelledError:
+            self._give(lambda: self.raft.forget(ticket))
+            raise
         finally:
             del self._waiting[ticket]
         if isinstance(reply.read, PieceWish):
@@ -251,28 +294,48 @@ class RaftReplica:
     def _carry_out(self, ready: Ready) -> None:
         """Carries out what the core has decided, at once or in a task."""
         if ready.quorum_state is None and all(isinstance(write, AppendBatches) for write in ready.writes):
-            for write in ready.writes:
-                assert isinstance(write, AppendBatches)
-                self._log.write(write)
+            is_full = False
+            try:
+                for write in ready.writes:
+                    assert isinstance(write, AppendBatches)
+                    self._log.write(write)
+            except LogDirFull:
+                is_full = True
             self._finish(ready)
+            if is_full:
+                self.raft.not_written(self._log.end_offset, self._now_ms)
+                self._carry_out(self.raft.ready())
         else:
             self._slow = asyncio.get_running_loop().create_task(self._carry_out_slowly(ready))
 
     async def _carry_out_slowly(self, ready: Ready) -> None:
         """Carries out what needs a thread; other inputs wait meanwhile."""
         try:
-            for write in ready.writes:
-                await self._write(write)
+            try:
+                for write in ready.writes:
+                    await self._write(write)
+            except LogDirFull:
+                self._next(lambda: self.raft.not_written(self._log.end_offset, self._now_ms))
             if ready.quorum_state is not None:
                 voters = None if self.raft.kraft_version else tuple(self.raft.voters.ids)
-                state = ready.quorum_state._replace(voters=voters)
-                await self._threads.call(lambda: self._log.store(state))
+                await self._store(ready.quorum_state._replace(voters=voters))
             self._finish(ready)
         except Exception as error:
             self._failed(error)
         finally:
             self._slow = None
         self._drain()
+
+    async def _store(self, state: QuorumState) -> None:
+        """Writes `quorum-state`. While the disk is full, this node takes no part: nothing may be sent before."""
+        while not self._is_stopped:
+            try:
+                await self._threads.call(lambda: self._log.store(state))
+                return
+            except LogDirFull as error:
+                self._log_problem(str(error))
+            await pause(self._clock, FULL_POLL_MS)
+        raise STOPPED
 
     async def _write(self, write: Write) -> None:
         if isinstance(write, AppendBatches):
@@ -327,15 +390,14 @@ class RaftReplica:
         if ready.leader is not None:
             self._led(ready.leader)
         if ready.high_watermark is not None:
-            self._log.commit(ready.high_watermark)
+            self._log.commit(min(ready.high_watermark, self._log.end_offset))  # a full disk may lack the last records
         for problem in ready.problems:
             self._log_problem(problem)
 
     def _led(self, leader: LeaderAndRole) -> None:
         changed = (leader.epoch, leader.leader_id) != (self._log.epoch, self._log.leader_id)
         self._log.led(leader, is_voter=self.raft.is_voter)
-        image = self._loader.image
-        image.controller_id, image.controller_epoch = leader.leader_id, leader.epoch
+        self._loader.image.controller_epoch = leader.epoch
         if changed and leader.leader_id != NOBODY:
             logger.info("the quorum has a leader", node=leader.leader_id, epoch=leader.epoch, role=leader.role.value)
         self.on_leader(leader)
@@ -351,13 +413,18 @@ class RaftReplica:
 
     def _flush_next(self) -> None:
         """Starts to flush the log, unless a flush is in progress: the next follows it."""
-        if self._flushing or self._flush is None:
+        if self._flushing or self._flush is None or not self._takes_part:
             return
         self._flushing, flush, self._flush = True, self._flush, None
 
         def flushed(done: asyncio.Future[None]) -> None:
             self._flushing = False
             error = None if done.cancelled() else done.exception()
+            if isinstance(error, LogDirFull):
+                self._give(lambda: self.raft.not_written(self._log.end_offset, self._now_ms))
+                self._flush = self._flush or flush
+                self._clock.call_after(FULL_POLL_MS, self._flush_next)
+                return
             if error is not None:
                 self._log.fail(error)
                 return
@@ -397,6 +464,11 @@ class RaftReplica:
         if problem != self._problems.get(subject):
             self._problems[subject] = problem
             logger.warning("a problem in the quorum", reason=problem)
+
+
+def _of_upgrade(problem: VoterRejection) -> KafkaError:
+    code, message = problem
+    return KafkaError(ErrorCode.NOT_CONTROLLER if code is ErrorCode.NOT_LEADER_OR_FOLLOWER else code, message)
 
 
 def in_time_of_day(progress: ReplicaProgress, ahead_ms: int) -> ReplicaProgress:

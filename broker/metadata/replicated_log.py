@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from threading import Lock
 from typing import Final, NoReturn
 
 from broker.clock import Clock
+from broker.metadata.damage import remove_flushed, write_flushed
 from broker.metadata.followed_log import FollowedLog
 from broker.metadata.led_log import CommitWaiter
 from broker.metadata.log import Worker
@@ -22,9 +25,10 @@ from coordinator.quorum.ready import AppendBatches, LeaderAndRole, ReadRecords, 
 from coordinator.quorum.roles import Role
 from coordinator.quorum.voter_set import ControlRecord
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import read_header
+from protocol.records.batch import iter_batches, read_header, validate
 from protocol.records.control import VotersRecord
 from storage.disk import Disk
+from storage.failure import LogDirFull
 from storage.log import Log
 from storage.producers.entry import Origin
 
@@ -59,6 +63,8 @@ class ReplicatedLog(FollowedLog):
         """True once listeners have all records that were committed before this node started: a leader has told the high
         watermark."""
         self._steps = Steps(clock)
+        self._noting_flushed = Lock()
+        """Held while the flushed offset is written, so that a flush doesn't write an offset that was truncated."""
 
     @property
     def uncommitted(self) -> Sequence[MetadataBatch]:
@@ -89,7 +95,7 @@ class ReplicatedLog(FollowedLog):
     def recover(self) -> RecoveredLog:
         """Flushes the records of the previous run, and returns what the raft core needs of the log. Raises
         LogDirFailure, LogDirFull, KafkaError and ProtocolError."""
-        self._log.flush(self._clock.now_ms())
+        self.flush()
         epochs = tuple((entry.epoch, entry.start_offset) for entry in self._log.epochs.entries)
         snapshots = tuple(self.snapshots())
         return RecoveredLog(self.start_offset, self.end_offset, epochs, snapshots, tuple(self._control()))
@@ -144,16 +150,36 @@ class ReplicatedLog(FollowedLog):
 
     def cut_back(self, offset: int) -> None:
         """Truncates the log, so that it ends at this offset. For a worker thread. Raises LogDirFailure."""
-        self._log.truncate_between_flushes(offset, self._clock.now_ms())
+        with self._noting_flushed:
+            if offset < self._log.recovery_point:
+                with self.failing("truncating"):
+                    remove_flushed(self.directory, self._disk)
+            self._log.truncate_between_flushes(offset, self._clock.now_ms())
 
     def flush(self) -> None:
         """Flushes all appended records. For a worker thread. Raises LogDirFailure, LogDirFull."""
         self._log.flush(self._clock.now_ms())
+        with self._noting_flushed, suppress(LogDirFull), self.failing("writing the flushed offset of"):
+            write_flushed(self.directory, self._log.recovery_point, self._disk)
 
     def records(self, wish: ReadRecords) -> bytes:
-        """Returns whole batches from an offset on. Raises KafkaError, LogDirFailure."""
+        """Returns whole batches from an offset on. Raises KafkaError, with nothing sent, if they are not what was
+        appended; LogDirFailure."""
         parts = self._log.read(wish.offset, wish.max_bytes).parts
-        return bytes(parts[0]) if parts else b""
+        if not parts:
+            return b""
+        self._check(parts[0], wish.offset)
+        return bytes(parts[0])
+
+    def _check(self, data: memoryview, offset: int) -> None:
+        for position, header in iter_batches(data):
+            expected = (offset, self._log.epochs.epoch_for_offset(offset))
+            if (header.base_offset, header.partition_leader_epoch) != expected:
+                found = f"the batch at offset {offset} has offset {header.base_offset}"
+                message = f"{self.directory}: {found} and epoch {header.partition_leader_epoch}: it is damaged"
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+            validate(data, position, header)
+            offset = header.next_offset
 
     def commit(self, high_watermark: int) -> None:
         """Gives listeners the records before the high watermark, now or in the next turns of the event loop."""

@@ -19,7 +19,7 @@ from broker.metadata.damage import Guard, find_evidence
 from broker.metadata.elected_controller import ElectedController
 from broker.metadata.joining import MetadataEnvironment, Quorum
 from broker.metadata.loading import load
-from broker.metadata.local_controller import LocalController
+from broker.metadata.local_controller import KRaftUpgrading, LocalController
 from broker.metadata.log import open_metadata_log
 from broker.metadata.opening import ClusterPart, MetadataSettings, first_records
 from broker.metadata.registering import Registering
@@ -52,6 +52,15 @@ class ReplicaPart(NamedTuple):
     cluster: ClusterPart
     log: ReplicatedLog
     replica: RaftReplica
+    controller: ElectedController
+    leadership: Leadership
+    """The leader and its address, for requests to the active controller."""
+
+    @property
+    def is_only_voter(self) -> bool:
+        """True if no other node votes."""
+        raft = self.replica.raft
+        return raft.is_voter and len(raft.voters) == 1
 
 
 def open_replica(settings: MetadataSettings, quorum: Quorum, environment: MetadataEnvironment) -> ReplicaPart:
@@ -76,6 +85,8 @@ def open_replica(settings: MetadataSettings, quorum: Quorum, environment: Metada
     )
     raft = _raft(settings, quorum, identity, log, environment)
     replica = RaftReplica(raft, log, loader, snapshots, Channels(fetches, votes), clock, worker)
+    if settings.options.has_broker:
+        loader.image.controller_id = settings.options.node_id  # for clients: each broker forwards (KRaftMetadataCache)
     log.on_failure = environment.on_failure
     own = own_registration(settings.options.node_id, environment.new_uuid(), settings.options.controller_listeners)
     controller = _controller(settings, loader, log, replica, own, environment)
@@ -84,6 +95,8 @@ def open_replica(settings: MetadataSettings, quorum: Quorum, environment: Metada
 
     def led(leader: LeaderAndRole) -> None:
         _locate(leadership, replica, leader, quorum.listener)
+        if not settings.options.has_broker:
+            loader.image.controller_id = leader.leader_id
         controller.led(leader)
 
     async def stop() -> None:
@@ -96,7 +109,7 @@ def open_replica(settings: MetadataSettings, quorum: Quorum, environment: Metada
     cluster = ClusterPart(
         loader.image, loader, log, controller, snapshots, stop, traffic, is_loaded=lambda: log.is_loaded
     )
-    return ReplicaPart(identity, cluster, log, replica)
+    return ReplicaPart(identity, cluster, log, replica, controller, leadership)
 
 
 def _identity(settings: MetadataSettings, environment: MetadataEnvironment) -> Identity:
@@ -157,6 +170,8 @@ def _raft(
         )
         for node_id, location in quorum.voters.items()
     )
+    if not quorum.bootstrap:  # without any address it can find no other voter
+        static = VoterSet([VoterNode(ReplicaKey(options.node_id, NO_UUID), options.controller_listeners)])
     with _readable(log):
         recovered = log.recover()
     return Raft(
@@ -193,7 +208,8 @@ def _controller(
 
     def activate() -> LocalController:
         configs = ConfigRules(options.node_id, options.static_configs, settings.checkers, settings.list_options)
-        controller = LocalController(log, loader, options, configs, environment.new_uuid, environment.clock)
+        upgrading = KRaftUpgrading(replica.upgrade_problem, replica.upgrade)
+        controller = LocalController(log, loader, options, configs, environment.new_uuid, environment.clock, upgrading)
         controller.activate(lambda: first_records(metadata_dir, environment.disk), own)
         return controller
 
@@ -201,6 +217,9 @@ def _controller(
 
 
 def _locate(leadership: Leadership, replica: RaftReplica, leader: LeaderAndRole, listener: str) -> None:
-    """Stores the leader's address, to which this controller sends its registration."""
+    """Stores the leader's address, to which this node sends its requests for the active controller."""
     leadership.names_leader(leader.leader_id, leader.epoch)
     leadership.learn(replica.raft.voters.to_record(), listener)
+    # A controller that isn't a voter yet knows the leader before the voters.
+    if (address := replica.raft.leader_address) is not None:
+        leadership.place(leader.leader_id, address)

@@ -122,7 +122,7 @@ class RequestTimes:
 
     def __init__(self, clock: Clock) -> None:
         self._now_ns = clock.monotonic_ns
-        self.counts: list[int] = [0] * (FETCH_FOLLOWER + 1)
+        self.counts: dict[int, int] = dict.fromkeys((*ApiKey, FETCH_FOLLOWER), 0)
         """Answered requests, by API key."""
         self.is_timed = False
         """True if requests are timed, because something reads the times."""
@@ -134,14 +134,14 @@ class RequestTimes:
         """Called with a timed request, the position of its sample, and the time of its answer, before the answer is
         sent.
         """
-        self._apis: list[ApiTimes | None] = [None] * (FETCH_FOLLOWER + 1)
+        self._apis: dict[int, ApiTimes] = {}
 
     def answered(self, context: Context) -> None:
         """Counts a request, and times it if it is due."""
         key = context.counted_as
         self.counts[key] += 1
         if self.is_timed:
-            times = self._apis[key]
+            times = self._apis.get(key)
             if times is None:
                 times = self._apis[key] = ApiTimes()
             if times.is_due(context.started_ns):
@@ -154,4 +154,4 @@ class RequestTimes:
 
     def times(self, key: int) -> ApiTimes | None:
         """Returns the times of an API; None if none of its requests was timed."""
-        return self._apis[key]
+        return self._apis.get(key)

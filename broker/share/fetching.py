@@ -41,13 +41,16 @@ class PartitionAnswer(NamedTuple):
     error: KafkaError | None = None
 
 
-class Candidate(NamedTuple):
+class Candidate:
     """A share partition from which a member may acquire, with the records read from `offset` on."""
 
-    partition_id: PartitionId
-    hosted: Hosted
-    offset: int
-    records: memoryview
+    __slots__ = ("hosted", "offset", "partition_id", "records")
+
+    def __init__(self, partition_id: PartitionId, hosted: Hosted, offset: int, records: memoryview) -> None:
+        self.partition_id = partition_id
+        self.hosted = hosted
+        self.offset = offset
+        self.records = records
 
 
 class ShareFetching:
@@ -173,7 +176,7 @@ class ShareFetching:
         """Acquires at most `left` records of one partition for the member, and returns them with their count."""
         if left <= 0:
             return PartitionAnswer(), 0
-        _, hosted, offset, view = candidate
+        hosted, offset, view = candidate.hosted, candidate.offset, candidate.records
         if self._fetch_offset(hosted) != offset:
             return PartitionAnswer(), 0
         until = max(offset, hosted.machine.end_offset + 1) + left

@@ -23,7 +23,7 @@ from broker.share.dead_letters import DeadLetters, letters_of
 from broker.share.persister import Persister
 from broker.share.queue import FetchQueue
 from broker.share.record_scanner import RecordScanner
-from broker.share.state_operations import ReadState, WriteState
+from broker.share.state_operations import ReadState, WriteState, stored_batches
 from broker.workers import Workers
 from client.futures import retrieve
 from coordinator.engine.engine import Engine
@@ -31,6 +31,7 @@ from coordinator.engine.result import Decision
 from coordinator.group.config import BY_DURATION, GroupConfig, duration_ms
 from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.key import ShareKey
+from coordinator.share.records import ShareState
 from coordinator.share.shard import StateWrite
 from coordinator.share_partition.acknowledge import Acknowledgement, ReservedPart, acknowledge, withdraw, write
 from coordinator.share_partition.acquire import acquire
@@ -311,12 +312,13 @@ class Hosted:
 
     # The storage.
 
-    async def read(self) -> AsyncIterator[StateRecord]:
+    def read(self) -> AsyncIterator[StateRecord]:
         """Yields the stored state, once the start offset is set. Raises KafkaError."""
-        state = await self._persister.submit(ReadState(self.key, self._leader_epoch))
+        return stored_batches(partial(self._persister.submit, ReadState(self.key, self._leader_epoch)), self._begin)
+
+    def _begin(self, state: ShareState) -> None:
         self._state_epoch = state.state_epoch
         self.machine.begin_at(self._initial_offset() if state.start_offset == NO_START_OFFSET else state.start_offset)
-        yield state.batches
 
     def decode(self, record: StateRecord) -> tuple[StateRecord]:
         return (record,)

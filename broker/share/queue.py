@@ -30,8 +30,8 @@ class FetchQueue:
         """
         self._is_offered = False
 
-    def __bool__(self) -> bool:
-        return bool(self._waiters)
+    def __len__(self) -> int:
+        return len(self._waiters)
 
     def add(self, waiter: Sleeper) -> None:
         self._waiters[waiter] = None

@@ -124,5 +124,9 @@ class ShareSessions:
         """Returns the sessions that were opened on a connection."""
         return [session for session in self._sessions.values() if session.connection is connection]
 
+    def of_group(self, group_id: str) -> list[ShareSession]:
+        """Returns the sessions of a group's members."""
+        return [session for session in self._sessions.values() if session.key.group_id == group_id]
+
     def has_members(self, group_id: str) -> bool:
         return group_id in self._members

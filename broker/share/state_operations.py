@@ -8,7 +8,7 @@ Source: the handlers of PersisterStateManager, whose requests also have one grou
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
@@ -192,6 +192,15 @@ class ReadState(StateOperation[ShareState]):
                 for batch in result.state_batches
             ),
         )
+
+
+async def stored_batches(
+    read: Callable[[], Awaitable[ShareState]], begin: Callable[[ShareState], None]
+) -> AsyncIterator[Sequence[StateBatch]]:
+    """Yields the batches of the stored state, once `begin` has applied the rest of it. Raises KafkaError."""
+    state = await read()
+    begin(state)
+    yield state.batches
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from commands.client.cluster_client import ClusterClient, CoordinatorKind, outcome
@@ -132,23 +132,30 @@ async def state_rows(cluster: ClusterClient, group: str) -> list[Row]:
     """Returns a row for each range of records after a start offset for which the share coordinator has a state, and for
     each partition whose state can't be read."""
     starts, errors = await start_offsets(cluster, group)
-    topics = await cluster.topics(sorted({place.topic for place in starts}))
-    places = [
-        (TopicPartition(topic.name or "", partition.partition_index), topic.topic_id, partition.leader_epoch)
-        for topic in topics
-        for partition in topic.partitions
-        if TopicPartition(topic.name or "", partition.partition_index) in starts
-    ]
-    batches = await cluster.together(outcome(_state_batches(cluster, group, *place)) for place in places)
     rows: list[Row] = []
-    for (place, _, _), of_place in zip(places, batches, strict=True):
-        if isinstance(of_place, CommandError):
-            errors[place] = of_place.message
+    for place, batches in (await stored_states(cluster, group, starts)).items():
+        if isinstance(batches, CommandError):
+            errors[place] = batches.message
         else:
-            rows += (_state_row(place, batch) for batch in of_place)
+            rows += (_state_row(place, batch) for batch in batches)
     return rows + [
         {"topic": place.topic, "partition": place.partition, "error": error} for place, error in sorted(errors.items())
     ]
+
+
+async def stored_states(
+    cluster: ClusterClient, group: str, places: Collection[TopicPartition]
+) -> dict[TopicPartition, list[StateBatch] | CommandError]:
+    """Returns the states that the share coordinator has of share partitions, or the error of each."""
+    topics = await cluster.topics(sorted({place.topic for place in places}))
+    known = [
+        (TopicPartition(topic.name or "", partition.partition_index), topic.topic_id, partition.leader_epoch)
+        for topic in topics
+        for partition in topic.partitions
+        if TopicPartition(topic.name or "", partition.partition_index) in places
+    ]
+    batches = await cluster.together(outcome(_state_batches(cluster, group, *place)) for place in known)
+    return {place: of_place for (place, _, _), of_place in zip(known, batches, strict=True)}
 
 
 def _state_row(place: TopicPartition, batch: StateBatch) -> Row:

@@ -90,7 +90,8 @@ async def _features(cluster: ClusterClient) -> Document:
 async def _quorum(cluster: ClusterClient) -> Document:
     described = await describe_quorum(cluster)
     head: Row = {"leader": described.leader, "epoch": described.epoch, "high_watermark": described.high_watermark}
-    return [head, *(replica._asdict() for replica in described.replicas)]
+    replicas = ({**replica._asdict(), "directory": uuid_to_text(replica.directory)} for replica in described.replicas)
+    return [head, *replicas]
 
 
 async def _topics(cluster: ClusterClient, topics: list[MetadataResponseTopic]) -> Document:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from commands.groups.listing import SHARE
 from commands.state.examination import ClusterFacts, GroupCourse
 from commands.state.quorum import NOBODY
-from protocol.types import TopicPartition
+from protocol.types import TopicPartition, uuid_to_text
 
 ERROR: Final = "error"
 WARNING: Final = "warning"
@@ -168,6 +168,66 @@ def silent_controllers(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnos
         )
 
 
+def replaced_directories(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    """A voter whose disk was replaced follows as an observer with a new directory id; the lost one still counts."""
+    if facts.quorum is None:
+        return
+    for voter in facts.quorum.voters:
+        # A directory that was replaced before stays an observer for minutes, but fetches no longer.
+        later = [now for now in facts.quorum.observers if now.node == voter.node and now.fetched_ms > voter.fetched_ms]
+        if any(voter.directory) and later:
+            now = max(later, key=lambda replica: replica.fetched_ms)
+            lost = uuid_to_text(voter.directory)
+            yield Diagnosis(
+                ERROR,
+                f"controller {voter.node}",
+                f"controller {voter.node} runs with a new directory, {uuid_to_text(now.directory)}, and doesn't vote: "
+                f"its former directory {lost} is the voter. Remove that, then add the controller.",
+                f"odradek cluster controller remove {voter.node} --directory {lost} --yes",
+            )
+
+
+def idle_controllers(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    """A controller that follows the metadata, but isn't a voter."""
+    if facts.quorum is None:
+        return
+    others = {voter.node for voter in facts.quorum.voters} | {broker.broker_id for broker in facts.brokers}
+    for replica in facts.quorum.observers:
+        if replica.node not in others:
+            yield Diagnosis(
+                WARNING,
+                f"controller {replica.node}",
+                f"controller {replica.node} follows, but doesn't vote.",
+                f"odradek cluster controller add {replica.node} --yes",
+            )
+
+
+def even_quorum(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    voters = [] if facts.quorum is None else facts.quorum.voters
+    if voters and len(voters) % 2 == 0:
+        may_fail = (len(voters) - 1) // 2
+        yield Diagnosis(
+            WARNING,
+            "controllers",
+            f"the quorum has {len(voters)} voters, of which {may_fail or 'none'} may fail, as with {len(voters) - 1}: "
+            "add or remove one.",
+            "odradek cluster controller add ID",
+        )
+
+
+def static_voters(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    quorum = facts.quorum
+    if quorum is None or len(quorum.voters) < 2 or not quorum.listeners:
+        return  # without addresses, the answer is of a version without directory ids, too
+    if not any(any(voter.directory) for voter in quorum.voters):
+        yield Diagnosis(
+            WARNING,
+            "controllers",
+            "the voters are in the configuration (controller.quorum.voters): none can be added, removed or replaced.",
+            "odradek feature upgrade kraft.version=1",
+        )
+
+
 def hanging_transactions(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     for row in facts.hanging:
         place = f"{row['topic']}-{row['partition']}"
@@ -250,6 +310,10 @@ CHECKS: Final[tuple[Check, ...]] = (
     offline_disks,
     hanging_transactions,
     silent_controllers,
+    replaced_directories,
+    idle_controllers,
+    even_quorum,
+    static_voters,
     under_replicated,
     full_disks,
     flapping_groups,

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from commands.client.cluster_client import ClusterClient
-from commands.errors import explain, raise_if
+from commands.errors import CommandError, explain, misuse, raise_if
+from commands.printing import Row
 from commands.records.positions import Errors
 from commands.state.replica_plan import spread
 from protocol.messages.alter_partition_reassignments import (
@@ -16,9 +17,15 @@ from protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
 from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsTopics,
 )
 from protocol.messages.metadata import MetadataResponseTopic
 from protocol.types import TopicPartition
@@ -96,9 +103,15 @@ def _racks(replicas: Iterable[int], brokers: BrokerSet) -> int:
 
 async def start(cluster: ClusterClient, moves: Mapping[TopicPartition, Move]) -> Errors:
     """Starts moves. Returns the errors of partitions that were rejected. Raises CommandError."""
+    return await alter_replicas(cluster, {place: move.after for place, move in moves.items()})
+
+
+async def alter_replicas(cluster: ClusterClient, plan: Mapping[TopicPartition, list[int] | None]) -> Errors:
+    """Starts reassignments, or cancels those whose replicas are None. Returns the errors of partitions that were
+    rejected. Raises CommandError."""
     topics: dict[str, list[ReassignablePartition]] = {}
-    for (topic, index), move in sorted(moves.items()):
-        entry = ReassignablePartition(partition_index=index, replicas=move.after)
+    for (topic, index), replicas in sorted(plan.items()):
+        entry = ReassignablePartition(partition_index=index, replicas=replicas)
         topics.setdefault(topic, []).append(entry)
     request = AlterPartitionReassignmentsRequest(
         timeout_ms=cluster.timeout_ms,
@@ -116,11 +129,62 @@ async def start(cluster: ClusterClient, moves: Mapping[TopicPartition, Move]) ->
 
 async def in_progress(cluster: ClusterClient) -> set[TopicPartition]:
     """Returns the partitions that are being moved. Raises CommandError."""
-    request = ListPartitionReassignmentsRequest(timeout_ms=cluster.timeout_ms, topics=None)
+    return {*await ongoing(cluster, None)}
+
+
+async def ongoing(cluster: ClusterClient, topic: MetadataResponseTopic | None) -> dict[TopicPartition, Row]:
+    """Returns a row for each partition that has a reassignment in progress, of one topic or of all. Raises
+    CommandError."""
+    named = None
+    if topic is not None:
+        indexes = [partition.partition_index for partition in topic.partitions]
+        named = [ListPartitionReassignmentsTopics(name=topic.name or "", partition_indexes=indexes)]
+    request = ListPartitionReassignmentsRequest(timeout_ms=cluster.timeout_ms, topics=named)
     answer = await cluster.controller(request, ListPartitionReassignmentsResponse)
-    raise_if("reassignments", answer.error_code, answer.error_message)
+    raise_if("reassignments" if topic is None else f"topic {topic.name}", answer.error_code, answer.error_message)
     return {
-        TopicPartition(entry.name, partition.partition_index)
+        TopicPartition(entry.name, partition.partition_index): {
+            "topic": entry.name,
+            "partition": partition.partition_index,
+            "replicas": partition.replicas,
+            "adding": partition.adding_replicas,
+            "removing": partition.removing_replicas,
+        }
         for entry in answer.topics
-        for partition in entry.partitions
+        for partition in sorted(entry.partitions, key=lambda moving: moving.partition_index)
     }
+
+
+async def copied_shares(
+    cluster: ClusterClient, topic: MetadataResponseTopic, moves: Mapping[TopicPartition, Row]
+) -> dict[TopicPartition, float]:
+    """Returns how much of each moving partition the slowest new replica has, from 0 to 1, by the bytes that the brokers
+    report. Leaves out partitions whose leader doesn't report them."""
+    name = topic.name or ""
+    request = DescribeLogDirsRequest(
+        topics=[DescribableLogDirTopic(topic=name, partitions=sorted(place.partition for place in moves))]
+    )
+    sizes: dict[tuple[int, int], int] = {}
+    for node, answer in (await cluster.every(request, DescribeLogDirsResponse)).items():
+        if not isinstance(answer, CommandError):
+            for part in (part for entry in answer.results for held in entry.topics for part in held.partitions):
+                sizes[node, part.partition_index] = part.partition_size
+    shares: dict[TopicPartition, float] = {}
+    for part_ in topic.partitions:
+        place, whole = TopicPartition(name, part_.partition_index), sizes.get((part_.leader_id, part_.partition_index))
+        adding = moves[place]["adding"] if place in moves else None
+        if whole is not None and isinstance(adding, list) and adding:
+            least = min(sizes.get((node, place.partition), 0) for node in adding)
+            shares[place] = min(least / whole, 1.0) if whole else 1.0
+    return shares
+
+
+def brokers_of(option: str, text: str, expected: str) -> list[int]:
+    """Returns the brokers of a list such as "1,2". Raises CommandError."""
+    words = text.split(",")
+    if not all(word.strip().isascii() and word.strip().isdecimal() and len(word) < 12 for word in words):
+        raise misuse(f"{option}: {expected}")
+    brokers = [int(word) for word in words]
+    if len(set(brokers)) < len(brokers):
+        raise misuse(f"{option}: a broker is named twice")
+    return brokers

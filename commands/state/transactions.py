@@ -121,6 +121,15 @@ async def open_transactions(
     cluster: ClusterClient, topic: MetadataResponseTopic, *, skip_leaderless: bool = False
 ) -> list[Row]:
     """Returns a row for each open transaction in a topic's partitions, read from their leaders."""
+    rows = await producer_rows(cluster, topic, skip_leaderless=skip_leaderless)
+    return [row for row in rows if isinstance(start := row["start_offset"], int) and start >= 0]
+
+
+async def producer_rows(
+    cluster: ClusterClient, topic: MetadataResponseTopic, *, skip_leaderless: bool = False
+) -> list[Row]:
+    """Returns a row for each idempotent or transactional producer of a topic's partitions, read from their leaders.
+    `start_offset` is -1 without an open transaction."""
     rows: list[Row] = []
     for leader, partitions in leaders(topic, skip_leaderless=skip_leaderless).items():
         indexes = [partition.partition_index for partition in partitions]
@@ -136,11 +145,11 @@ async def open_transactions(
                     "epoch": producer.producer_epoch,
                     "start_offset": producer.current_txn_start_offset,
                     "coordinator_epoch": producer.coordinator_epoch,
+                    "last_sequence": producer.last_sequence,
                     "last_write_ms": producer.last_timestamp,
                     "last_write": show_time(producer.last_timestamp),
                 }
                 for producer in partition.active_producers
-                if producer.current_txn_start_offset >= 0
             ]
     return rows
 

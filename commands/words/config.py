@@ -6,7 +6,7 @@ import argparse
 from typing import Final
 
 from cli.actions import Actions
-from cli.flags import DRY_RUN, UNSET
+from cli.flags import ALL, DRY_RUN, UNSET
 from commands.errors import misuse
 from commands.printing import Row
 from commands.session import Session, assignments
@@ -83,7 +83,7 @@ def owner_of(kind: str, name: str) -> ConfigOwner:
 
 def _describe_options(parser: argparse.ArgumentParser) -> None:
     _resource_options(parser)
-    parser.add_argument("--all", action="store_true", help="also configs that were not set")
+    ALL.add(parser, help="also configs that were not set")
     parser.add_argument("--docs", action="store_true", help="also the documentation of each config")
     parser.add_argument("--match", metavar="TEXT", help="only configs with TEXT in their names, from any source")
 

@@ -7,6 +7,7 @@ from cli.times import show_time
 from commands.printing import Row
 from commands.session import Session
 from commands.state.quorum import describe_quorum
+from protocol.types import uuid_to_text
 
 
 def declare(actions: Actions) -> None:
@@ -23,6 +24,7 @@ async def quorum(session: Session) -> None:
     replicas: list[Row] = [
         {
             "node": replica.node,
+            "directory": uuid_to_text(replica.directory) if any(replica.directory) else None,
             "role": "leader" if replica.node == described.leader else "follower" if replica.is_voter else "observer",
             "log_end": replica.log_end,
             "lag": max(described.high_watermark - replica.log_end, 0) if replica.log_end >= 0 else None,
@@ -31,7 +33,7 @@ async def quorum(session: Session) -> None:
         }
         for replica in described.replicas
     ]
-    columns = ("node", "role", "log_end", "lag", "fetched", "caught_up")
+    columns = ("node", "directory", "role", "log_end", "lag", "fetched", "caught_up")
     session.output.document(
         {**head, "replicas": replicas}, (("quorum", tuple(head), [head]), ("nodes", columns, replicas))
     )

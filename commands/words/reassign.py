@@ -13,21 +13,12 @@ from commands.client.cluster_client import ClusterClient
 from commands.errors import explain, misuse, raise_if
 from commands.printing import Row
 from commands.session import Session
+from commands.state.moves import alter_replicas, brokers_of, ongoing
 from commands.state.replica_plan import Replicas, spread
 from protocol.errors import ErrorCode
-from protocol.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
-from protocol.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-    ListPartitionReassignmentsTopics,
-)
 from protocol.messages.metadata import MetadataResponseTopic
+from protocol.types import TopicPartition
 
 PREFERRED: Final = 0
 UNCLEAN: Final = 1
@@ -77,19 +68,8 @@ def assigned_partitions(texts: Sequence[str]) -> Replicas:
             raise misuse(f"--assign {text}: {ASSIGNMENT}")
         if int(index) in assigned:
             raise misuse(f"--assign {text}: partition {index} is already assigned")
-        assigned[int(index)] = _brokers(f"--assign {text}", brokers, ASSIGNMENT)
+        assigned[int(index)] = brokers_of(f"--assign {text}", brokers, ASSIGNMENT)
     return assigned
-
-
-def _brokers(option: str, text: str, expected: str) -> list[int]:
-    """Returns the brokers of an option. Raises CommandError."""
-    try:
-        brokers = [int(broker) for broker in text.split(",")]
-    except ValueError:
-        raise misuse(f"{option}: {expected}") from None
-    if len(set(brokers)) < len(brokers):
-        raise misuse(f"{option}: a broker is named twice")
-    return brokers
 
 
 def _reassign_options(parser: Parser) -> None:
@@ -110,11 +90,11 @@ async def reassign(session: Session) -> int | None:
         raise misuse(f"-r {options.replicas}: a number of replicas, 1 or more, goes with --to-brokers")
     topic = await session.cluster.topic(options.topic)
     if options.cancel:
-        ongoing = await _ongoing(session.cluster, topic)
-        plan: Mapping[int, list[int] | None] = dict.fromkeys(ongoing)
+        moving = await ongoing(session.cluster, topic)
+        plan: Mapping[int, list[int] | None] = dict.fromkeys(place.partition for place in moving)
         return await _carry_out(session, topic, plan, "would be cancelled", "cancelled")
     if not options.to and not options.assign:
-        rows = list((await _ongoing(session.cluster, topic)).values())
+        rows = list((await ongoing(session.cluster, topic)).values())
         columns = ("topic", "partition", "replicas", "adding", "removing")
         session.output.rows(columns, rows, empty="nothing is being moved")
         return None
@@ -130,7 +110,7 @@ def _planned(session: Session, topic: MetadataResponseTopic) -> Replicas:
         if missing := sorted(wishes.keys() - current.keys()):
             raise misuse(f"--assign {missing[0]}: {topic.name} has partitions 0 to {len(current) - 1}")
     else:
-        brokers = _brokers(f"--to-brokers {options.to}", options.to, "expected BROKER,BROKER…, such as 1,2")
+        brokers = brokers_of(f"--to-brokers {options.to}", options.to, "expected BROKER,BROKER…, such as 1,2")
         try:
             wishes = spread(current, brokers, options.replicas)
         except ValueError as error:
@@ -149,54 +129,15 @@ async def _carry_out(
         for index in sorted(plan)
     ]
     if session.options.yes and plan:
-        errors = await _alter(session.cluster, name, plan)
+        errors = await alter_replicas(session.cluster, {TopicPartition(name, index): plan[index] for index in plan})
         for row, partition in zip(rows, sorted(plan), strict=True):
-            row |= {"error": error} if (error := errors.get(partition)) else {"result": done}
+            row |= {"error": error} if (error := errors.get(TopicPartition(name, partition))) else {"result": done}
     status = session.results(("topic", "partition", "replicas", "new"), rows)
     if not plan:
         session.output.note("odradek: nothing to change")
     elif not session.options.yes:
         session.output.note("odradek: nothing was changed; --yes carries it out")
     return status
-
-
-async def _alter(cluster: ClusterClient, topic: str, plan: Mapping[int, list[int] | None]) -> dict[int, str]:
-    """Starts or cancels reassignments. Returns the errors of partitions that were rejected."""
-    partitions = [
-        ReassignablePartition(partition_index=partition, replicas=plan[partition]) for partition in sorted(plan)
-    ]
-    request = AlterPartitionReassignmentsRequest(
-        timeout_ms=cluster.timeout_ms, topics=[ReassignableTopic(name=topic, partitions=partitions)]
-    )
-    answer = await cluster.controller(request, AlterPartitionReassignmentsResponse)
-    raise_if(f"topic {topic}", answer.error_code, answer.error_message)
-    return {
-        partition.partition_index: explain(partition.error_code, partition.error_message)
-        for entry in answer.responses
-        for partition in entry.partitions
-        if partition.error_code
-    }
-
-
-async def _ongoing(cluster: ClusterClient, topic: MetadataResponseTopic) -> dict[int, Row]:
-    """Returns a row for each partition of a topic that has a reassignment in progress."""
-    name, indexes = topic.name or "", [partition.partition_index for partition in topic.partitions]
-    request = ListPartitionReassignmentsRequest(
-        timeout_ms=cluster.timeout_ms, topics=[ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)]
-    )
-    answer = await cluster.controller(request, ListPartitionReassignmentsResponse)
-    raise_if(f"topic {name}", answer.error_code, answer.error_message)
-    return {
-        partition.partition_index: {
-            "topic": entry.name,
-            "partition": partition.partition_index,
-            "replicas": partition.replicas,
-            "adding": partition.adding_replicas,
-            "removing": partition.removing_replicas,
-        }
-        for entry in answer.topics
-        for partition in sorted(entry.partitions, key=lambda moving: moving.partition_index)
-    }
 
 
 def _elect_options(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,7 @@ from commands.groups.listing import SHARE, GroupDescription, delete_group, descr
 from commands.groups.offsets import commit_offsets, committed_offsets
 from commands.printing import Row
 from commands.records.positions import Offsets, bounds, parse_position, resolve
-from commands.shares.offsets import set_start_offsets, start_offsets, state_rows
+from commands.shares.offsets import set_start_offsets, start_offsets
 from console.changes import Plan
 from console.pages.tables import Column, Table, table_of
 from console.rendering import address
@@ -33,14 +33,6 @@ COLUMNS: Final = (
 
 CHART_LINES: Final = 6
 """Partitions of the lag's chart: those with the largest lag."""
-
-STRIP: Final = 1000
-"""Width of the strip of a share partition's records."""
-
-SHARE_LIMITS: Final = (
-    "Kafka's APIs return the acknowledged, archived and released records after the start offset. Records that a member "
-    "holds now, their locks and their members are known only to the partition's leader, which has no API for them."
-)
 
 
 async def listing(visit: PageRequest) -> Response:
@@ -63,7 +55,7 @@ def _table(visit: PageRequest) -> Table:
     return table_of(visit, "/groups", COLUMNS, chosen, kept={"type": kind})
 
 
-def _name(visit: PageRequest) -> str:
+def name_of(visit: PageRequest) -> str:
     """Returns the name of the group, a parameter because it can have any characters. Raises CommandError."""
     name = visit.form.get("name") or visit.request.query_params.get("name", "")
     if not name:
@@ -72,7 +64,7 @@ def _name(visit: PageRequest) -> str:
 
 
 async def group(visit: PageRequest) -> Response:
-    name = _name(visit)
+    name = name_of(visit)
     description = await describe_group(visit.cluster, name)
     rows = await outcome(partition_rows(visit.cluster, description))
     problem = rows.message if isinstance(rows, CommandError) else ""
@@ -84,57 +76,13 @@ async def group(visit: PageRequest) -> Response:
         "problem": problem,
         "lag": sum(lags) if lags else None,
         "is_share": description.type == SHARE,
-        "strips": [],
-        "share_problem": "",
-        "share_limits": SHARE_LIMITS,
     }
-    if description.type == SHARE:
-        states = await outcome(state_rows(visit.cluster, name))
-        values["share_problem"] = states.message if isinstance(states, CommandError) else ""
-        values["strips"] = [] if isinstance(states, CommandError) else await _strips(visit.cluster, listed, states)
     return visit.render("group.html", values)
-
-
-async def _strips(cluster: ClusterClient, rows: Sequence[Row], states: Sequence[Row]) -> list[Row]:
-    """Returns a strip for each share partition: its records from the start offset to the end as runs of one state."""
-    places = {
-        TopicPartition(str(row["topic"]), int(str(row["partition"]))): start
-        for row in rows
-        if isinstance(start := row.get("start"), int)
-    }
-    limits = await bounds(cluster, places)
-    strips: list[Row] = []
-    for place, start in places.items():
-        own = [row for row in states if (row["topic"], row["partition"]) == place]
-        end = max(limits.ends.get(place, start), *(int(str(row["last"])) + 1 for row in own), start)
-        strips.append({"place": str(place), "start": start, "end": end, "runs": runs(start, end, own)})
-    return strips
-
-
-def runs(start: int, end: int, states: Sequence[Row]) -> list[Row]:
-    """Returns the records between two offsets as runs with a state, a place on the strip, and the deliveries."""
-    listed: list[Row] = []
-    at, scale = start, STRIP / max(end - start, 1)
-
-    def add(first: int, last: int, state: str, deliveries: object) -> None:
-        place = {"x": round((first - start) * scale, 1), "width": max(round((last + 1 - first) * scale, 1), 1.5)}
-        listed.append({"first": first, "last": last, "state": state, "deliveries": deliveries, **place})
-
-    for row in sorted(states, key=lambda row: int(str(row["first"]))):
-        first, last = max(int(str(row["first"])), at), int(str(row["last"]))
-        if first > at:
-            add(at, first - 1, "new", 0)
-        if last >= first:
-            add(first, last, str(row["state"]), row["deliveries"])
-        at = max(at, last + 1)
-    if end > at:
-        add(at, end - 1, "new", 0)
-    return listed
 
 
 async def lag_chart(visit: PageRequest) -> Response:
     """Returns the points of a group's chart: the partitions with the largest lag."""
-    name = _name(visit)
+    name = name_of(visit)
     points = [(point.now_ms // 1000, point.groups[name].lags) for point in visit.watched.lags if name in point.groups]
     latest = points[-1][1] if points else {}
     places = sorted(latest, key=lambda place: (-latest[place], place))[:CHART_LINES]
@@ -151,7 +99,7 @@ def _commands_of(description: GroupDescription) -> str:
 
 async def reset(visit: PageRequest) -> Plan:
     """Plans new offsets of a group."""
-    name = _name(visit)
+    name = name_of(visit)
     description = await describe_group(visit.cluster, name)
     is_share = description.type == SHARE
     if is_share:
@@ -241,7 +189,7 @@ async def _targets(visit: PageRequest, before: Offsets, to: str, topic: str) -> 
 
 async def delete(visit: PageRequest) -> Plan:
     """Plans the deletion of a group."""
-    name = _name(visit)
+    name = name_of(visit)
     description = await describe_group(visit.cluster, name)
 
     async def carry_out() -> Sequence[Row]:

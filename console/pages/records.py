@@ -19,20 +19,12 @@ from commands.records.producer import ProduceOptions, RecordProducer
 from console.changes import Plan
 from console.filters import PATH_HELP, filter_of
 from console.pages.topics import topic_head
-from console.records import (
-    AUTO,
-    DECODERS,
-    MAX_SHOWN,
-    PREVIEW,
-    ShownRecord,
-    decode,
-    decoder_named,
-    internal_text,
-    is_internal,
-)
+from console.reading import NAMES, checked_name
+from console.records import AUTO, DECODERS, MAX_SHOWN, PREVIEW, Opened, ShownRecord, decode, internal_text, is_internal
 from console.rendering import address
 from console.scanning import RecordQuery, RecordScan, one_record
 from console.visit import PageRequest, event
+from protocol.records.record import Record
 from protocol.types import TopicPartition
 
 LIMITS: Final = (20, 50, 100, 500)
@@ -58,13 +50,13 @@ async def listing(visit: PageRequest) -> Response:
         **head,
         "given": given,
         "limits": LIMITS,
-        "decoders": list(DECODERS),
+        "decoders": NAMES,
         "help": PATH_HELP,
         "is_live": is_live,
         "is_search": is_search,
         "stream": address(f"/live/records/{name}", **given),
         "export": address(f"/topics/{name}/export", **given),
-        "is_masked": bool(visit.terms.masks),
+        "is_masked": bool(visit.terms.opener.masks),
         "commands": _commands(visit, name, given, question),
         "records": [],
         "progress": None,
@@ -109,7 +101,7 @@ async def _search(visit: PageRequest, scan: RecordScan) -> AsyncIterator[str]:
 
 
 def _scan(visit: PageRequest, question: RecordQuery) -> RecordScan:
-    return RecordScan(visit.cluster, question, visit.terms.masks)
+    return RecordScan(visit.cluster, question, visit.terms.opener)
 
 
 def _question(visit: PageRequest, indexes: Sequence[int], *, is_stream: bool = False) -> RecordQuery:
@@ -123,7 +115,6 @@ def _question(visit: PageRequest, indexes: Sequence[int], *, is_stream: bool = F
     limit = visit.number(
         "limit", MAX_EXPORT if is_stream else 50, least=1, most=MAX_EXPORT if is_stream else LIMITS[-1]
     )
-    decoder_named(visit.query("decode", AUTO))
     return RecordQuery(
         [TopicPartition(topic, index) for index in _partitions(visit.query("partitions"), indexes)],
         ISOLATION[isolation],
@@ -131,6 +122,7 @@ def _question(visit: PageRequest, indexes: Sequence[int], *, is_stream: bool = F
         order == "newest" and not is_stream,
         limit,
         filter_of(visit.request.query_params),
+        checked_name(visit.query("decode", AUTO)),
         is_stream,
     )
 
@@ -163,14 +155,14 @@ def _row(visit: PageRequest, shown: ShownRecord) -> Row:
         "partition": place.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
-        "headers": [(name, decode(value, "text", 200).text) for name, value in record.headers[:8]],
+        "headers": [(name, decode(Opened(value), "text", 200).text) for name, value in record.headers[:8]],
         "more_headers": max(len(record.headers) - 8, 0),
         "key_size": shown.key_size,
         "value_size": shown.value_size,
         "internal": internal_text(place.topic, record) if is_internal(place.topic) else None,
     }
     name = visit.query("decode", AUTO)
-    return {**row, "key": decode(record.key, AUTO, 200), "value": decode(record.value, name, PREVIEW)}
+    return {**row, "key": decode(shown.key, AUTO, 200), "value": decode(shown.value, name, PREVIEW)}
 
 
 def _commands(visit: PageRequest, topic: str, given: dict[str, str], question: RecordQuery) -> list[str]:
@@ -196,17 +188,19 @@ async def record(visit: PageRequest) -> Response:
     topic, head = await topic_head(visit, "records")
     place = _place(visit, len(topic.partitions))
     offset = _path_number(visit, "offset")
-    shown = await one_record(visit.cluster, place, offset, visit.terms.masks)
-    name = decoder_named(visit.query("decode", AUTO))
-    values = {**head, "place": place, "offset": offset, "decode": name, "decoders": list(DECODERS), "record": None}
+    name = checked_name(visit.query("decode", AUTO))
+    shown = await one_record(visit.cluster, place, offset, visit.terms.opener, name)
+    values = {**head, "place": place, "offset": offset, "decode": name, "decoders": NAMES, "record": None}
     if shown is None:
         return visit.render("topic_record.html", values, status=404)
     values["record"] = {
         "timestamp": shown.record.timestamp,
         "kind": "log append time" if shown.timestamp_type else "create time",
-        "headers": [(header, decode(value, "text", MAX_SHOWN)) for header, value in shown.record.headers],
-        "key": decode(shown.record.key, name, MAX_SHOWN),
-        "value": decode(shown.record.value, name, MAX_SHOWN),
+        "headers": [(header, decode(Opened(value), "text", MAX_SHOWN)) for header, value in shown.record.headers],
+        "key_size": shown.key_size,
+        "value_size": shown.value_size,
+        "key": decode(shown.key, name if name in DECODERS else AUTO, MAX_SHOWN),
+        "value": decode(shown.value, name, MAX_SHOWN),
         "internal": internal_text(place.topic, shown.record) if is_internal(place.topic) else None,
     }
     return visit.render("topic_record.html", values)
@@ -216,7 +210,7 @@ async def download(visit: PageRequest) -> Response:
     """Returns the value of a record, or its key, as a file."""
     topic = await visit.cluster.topic(visit.path("topic"))
     place, offset = _place(visit, len(topic.partitions)), _path_number(visit, "offset")
-    shown = await one_record(visit.cluster, place, offset, visit.terms.masks)
+    shown = await one_record(visit.cluster, place, offset, visit.terms.opener)
     part = visit.query("part", "value")
     if part not in ("key", "value"):
         raise misuse(f"part {part[:40]}: expected key or value")
@@ -235,12 +229,18 @@ async def export(visit: PageRequest) -> Response:
         async with aclosing(_scan(visit, question).run()) as parts:
             async for part in parts:
                 yield "".join(
-                    as_json(as_row(PrintedRecord(shown.place, shown.record, shown.timestamp_type))) + "\n"
+                    as_json(as_row(PrintedRecord(shown.place, _with_documents(shown), shown.timestamp_type))) + "\n"
                     for shown in part.records
                 )
 
     headers = _attachment(f"{topic.name}.jsonl")
     return StreamingResponse(_encoded(lines()), headers=headers, media_type="application/jsonl")
+
+
+def _with_documents(shown: ShownRecord) -> Record:
+    """Returns a record with the JSON text of the documents in its key and value."""
+    record, key, value = shown.record, shown.key, shown.value
+    return record._replace(key=key.data if key.kind else record.key, value=value.data if value.kind else record.value)
 
 
 async def _encoded(lines: AsyncIterator[str]) -> AsyncIterator[bytes]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
 from starlette.responses import Response
 
+from commands.client.cluster_client import ClusterClient, outcome
 from commands.errors import CommandError, misuse
 from commands.printing import Row, error_of
 from commands.records.positions import bounds, parse_position, resolve
@@ -22,12 +23,15 @@ from commands.state.configs import (
     describe_configs,
     is_own,
 )
+from commands.state.moves import alter_replicas, brokers_of, copied_shares, ongoing
+from commands.state.replica_plan import spread
 from commands.state.topic_changes import create_topics, delete_records, delete_topics, grow_topic
+from commands.state.transactions import producer_rows
 from console.changes import Plan
 from console.pages.tables import Column, Table, table_of
 from console.rendering import address
-from console.visit import FIRST_MS, PageRequest
-from console.watching import topic_rows
+from console.visit import EVERY_MS, FIRST_MS, PageRequest, event
+from console.watching import UNREADABLE, reason_of, topic_rows
 from protocol.messages.describe_configs import DescribeConfigsResourceResult
 from protocol.messages.metadata import MetadataResponseTopic
 from protocol.types import TopicPartition, uuid_to_text
@@ -43,11 +47,21 @@ COLUMNS: Final = (
     Column("lag", "Slowest group", True),
 )
 
+PRODUCER_COLUMNS: Final = (
+    Column("producer", "Producer", True),
+    Column("partition", "Partition", True),
+    Column("epoch", "Epoch", True),
+    Column("last_sequence", "Last sequence", True),
+    Column("last_write_ms", "Last write (UTC)"),
+    Column("start_offset", "Transaction since"),
+)
+
 TABS: Final = (
     ("records", "Records"),
     ("partitions", "Partitions"),
     ("configs", "Configs"),
     ("groups", "Groups"),
+    ("producers", "Producers"),
     ("operations", "Operations"),
 )
 
@@ -85,8 +99,36 @@ async def topic_head(visit: PageRequest, tab: str) -> tuple[MetadataResponseTopi
 
 async def partitions(visit: PageRequest) -> Response:
     topic, head = await topic_head(visit, "partitions")
+    return visit.render("topic_partitions.html", {**head, **await _partition_values(visit, topic)})
+
+
+async def live_partitions(visit: PageRequest) -> Response:
+    """Returns the stream of the partitions, with the progress of reassignments."""
+    name = visit.path("topic")
+    await visit.cluster.topic(name)
+
+    async def events() -> AsyncIterator[str]:
+        while True:
+            await visit.watched.renewed(EVERY_MS)
+            visit.watched.look()
+            try:
+                values = await _partition_values(visit, await visit.cluster.topic(name))
+            except UNREADABLE as error:
+                yield event("partitions", visit.text("topic_unread.html", {"error": reason_of(error)}))
+                continue
+            yield event("partitions", visit.text("topic_partitions_live.html", {"topic": name, **values}))
+
+    return visit.stream(events())
+
+
+async def _partition_values(visit: PageRequest, topic: MetadataResponseTopic) -> dict[str, object]:
+    """Returns the rows of the partitions, and the progress of their reassignments."""
     places = [TopicPartition(topic.name or "", part.partition_index) for part in topic.partitions]
     limits = await bounds(visit.cluster, places)
+    moving = await outcome(ongoing(visit.cluster, topic))
+    problem = moving.message if isinstance(moving, CommandError) else ""
+    moves: Mapping[TopicPartition, Row] = {} if isinstance(moving, CommandError) else moving
+    copied = await copied_shares(visit.cluster, topic, moves) if moves else {}
     rows: list[Row] = []
     for part, place in zip(topic.partitions, places, strict=True):
         start, end = limits.starts.get(place), limits.ends.get(place)
@@ -99,10 +141,12 @@ async def partitions(visit: PageRequest) -> Response:
                 "start": start,
                 "end": end,
                 "records": None if start is None or end is None else end - start,
+                "move": moves.get(place),
+                "copied": copied.get(place),
                 **error_of(limits.errors.get(place)),
             }
         )
-    return visit.render("topic_partitions.html", {**head, "rows": rows})
+    return {"rows": rows, "moving": len(moves), "move_problem": problem}
 
 
 async def configs(visit: PageRequest) -> Response:
@@ -142,6 +186,13 @@ async def groups(visit: PageRequest) -> Response:
             )
     rows.sort(key=lambda row: -int(str(row["lag"] or 0)))
     return visit.render("topic_groups.html", {**head, "rows": rows})
+
+
+async def producers(visit: PageRequest) -> Response:
+    topic, head = await topic_head(visit, "producers")
+    rows = await producer_rows(visit.cluster, topic, skip_leaderless=True)
+    table = table_of(visit, address(f"/topics/{topic.name}/producers"), PRODUCER_COLUMNS, rows)
+    return visit.render("topic_producers.html", {**head, "table": table})
 
 
 async def operations(visit: PageRequest) -> Response:
@@ -272,6 +323,61 @@ async def grow(visit: PageRequest) -> Plan:
         typed=topic,
         note="New records of a key may go to another partition than its old ones.",
     )
+
+
+async def reassign(visit: PageRequest) -> Plan:
+    """Plans new replicas of a topic's partitions, spread over the given brokers, or of one partition."""
+    name = visit.path("topic")
+    topic = await visit.cluster.topic(name)
+    current = {part.partition_index: list(part.replica_nodes) for part in topic.partitions}
+    text, replicas = visit.field("brokers"), _count(visit, "replicas")
+    brokers = brokers_of(f"brokers {text[:60]}", text, "expected BROKER,BROKER…, such as 1,2")
+    try:
+        wishes = spread(current, brokers, replicas if replicas > 0 else None)
+    except ValueError as error:
+        raise misuse(f"brokers {text[:60]}: {error}") from None
+    plan: dict[TopicPartition, list[int] | None] = {
+        TopicPartition(name, index): after for index, after in wishes.items() if after != current[index]
+    }
+    if not plan:
+        raise CommandError(f"topic {name}: nothing to change, its replicas are on these brokers")
+    words = ["odradek", "topic", "reassign", name, "--to-brokers", ",".join(map(str, brokers))]
+    words += ["-r", str(replicas)] if replicas > 0 else []
+    return Plan(
+        "topic.reassign",
+        name,
+        f"Reassign topic {name}",
+        lambda: _altered(visit.cluster, plan),
+        address(f"/topics/{name}"),
+        ("partition", "replicas", "new"),
+        [{"partition": at.partition, "replicas": current[at.partition], "new": plan[at]} for at in sorted(plan)],
+        [*words, "--yes"],
+        note="Data is copied in the background; old replicas are deleted once the new ones are in sync.",
+    )
+
+
+async def cancel_reassign(visit: PageRequest) -> Plan:
+    """Plans the end of a topic's reassignments: the replicas stay where they were."""
+    name = visit.path("topic")
+    moves = await ongoing(visit.cluster, await visit.cluster.topic(name))
+    if not moves:
+        raise CommandError(f"topic {name}: nothing is being moved any longer")
+    plan: dict[TopicPartition, list[int] | None] = dict.fromkeys(moves)
+    return Plan(
+        "topic.reassign.cancel",
+        name,
+        f"Cancel the reassignment of topic {name}",
+        lambda: _altered(visit.cluster, plan),
+        address(f"/topics/{name}"),
+        ("partition", "replicas", "adding", "removing"),
+        [moves[place] for place in sorted(moves)],
+        ["odradek", "topic", "reassign", name, "--cancel", "--yes"],
+    )
+
+
+async def _altered(cluster: ClusterClient, plan: Mapping[TopicPartition, list[int] | None]) -> Sequence[Row]:
+    errors = await alter_replicas(cluster, plan)
+    return [{"partition": place.partition, **error_of(errors.get(place))} for place in sorted(plan)]
 
 
 async def trim(visit: PageRequest) -> Plan:

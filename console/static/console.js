@@ -77,6 +77,14 @@
     ended(close.target, "");
   });
 
+  // Times that run out: data-left has the milliseconds that were left when the element came.
+  const ends = new WeakMap();
+  setInterval(() => document.querySelectorAll("[data-left]").forEach((element) => {
+    if (!ends.has(element)) ends.set(element, Date.now() + Number(element.dataset.left));
+    const left = Math.max(ends.get(element) - Date.now(), 0) / 1000;
+    element.textContent = left >= 120 ? `${Math.floor(left / 60)} min` : `${left.toFixed(1)} s`;
+  }), 200);
+
   // Copying.
   document.addEventListener("click", async (click) => {
     const code = click.target.closest("[data-copy]");

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.configs.rules import ConfigRules
@@ -19,8 +19,11 @@ from coordinator.cluster.record import ClusterResult
 from coordinator.cluster.security.mutation_quota import Charge, Charges, unlimited
 from coordinator.engine.result import Ticket
 from protocol.api_key import ApiKey
+from protocol.errors import KafkaError
 from protocol.schema import identity
 from protocol.types import Uuid
+
+KRaftProblem: TypeAlias = Callable[[int], KafkaError | None]
 
 
 class DecisionState(NamedTuple):
@@ -35,6 +38,8 @@ class DecisionState(NamedTuple):
     """Milliseconds since 1970, as in records."""
     monotonic_ms: int
     """Milliseconds of the monotonic clock, as in sessions."""
+    kraft_problem: KRaftProblem
+    """Returns why the quorum can't be upgraded to a kraft.version."""
     charge: Charge = unlimited
     """Charges created and deleted partitions to the client's quota."""
 
@@ -111,7 +116,9 @@ DECISIONS: Final[Mapping[ApiKey, DecisionRow]] = {
         "partitions.reassignments", "alter_partition_reassignments", lambda state, asker: (state.configs,)
     ),
     ApiKey.UPDATE_FEATURES: DecisionRow(
-        "brokers.update_features", "update_features", lambda state, asker: (state.options.min_insync_replicas,)
+        "brokers.update_features",
+        "update_features",
+        lambda state, asker: (state.options.min_insync_replicas, state.kraft_problem),
     ),
     ApiKey.UNREGISTER_BROKER: DecisionRow(
         "brokers.registration",

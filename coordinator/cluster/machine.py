@@ -19,6 +19,7 @@ from coordinator.cluster.rejections import MAX_RECORDS
 from coordinator.engine.errors import Undecided
 from coordinator.engine.result import Result, Ticket
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.control import KRaftVersionRecord
 
 MAX_RECORDS_AT_ONCE: Final = 500
 """Maximum number of records that are applied and encoded on the event loop. Each takes ten to fifty microseconds."""
@@ -45,6 +46,8 @@ class NewBatch(NamedTuple):
     encoded: bytearray
     after: Image | None = None
     """The state with the records, if they have been applied to a copy."""
+    kraft_version: int | None = None
+    """The kraft.version to which the quorum is upgraded; None for a batch of records. The quorum writes this batch."""
 
 
 class Lengthy(Undecided):
@@ -130,8 +133,8 @@ class ClusterMachine:
         made = new_batches(self.image, result.records, state.now_ms)
         if made:
             after = self.image.copy()
-            for record in result.records:
-                after.apply(record)
+            for batch in made:
+                _apply(after, batch)
             made = [batch._replace(after=after) for batch in made]
         return self._encoded(result, made)
 
@@ -174,9 +177,8 @@ class ClusterMachine:
     def apply(self, batch: NewBatch) -> None:
         if batch.after is not None:
             self.image = batch.after
-            return
-        for record in batch.records:
-            self.image.apply(record)
+        else:
+            _apply(self.image, batch)
 
     def restore(self) -> None:
         self.image = self._committed.copy()
@@ -200,9 +202,20 @@ class ClusterMachine:
         self._watcher.duty_done(duty, records)
 
 
+def _apply(image: Image, batch: NewBatch) -> None:
+    if batch.kraft_version is not None:
+        image.kraft_version = batch.kraft_version
+    for record in batch.records:
+        image.apply(record)
+
+
 def new_batches(image: Image, records: Sequence[MetadataRecord], time_of_day_ms: int) -> list[NewBatch]:
-    """Returns the records in batches of MAX_RECORDS, encoded at the image's metadata.version."""
-    return [
+    """Returns the records in batches of MAX_RECORDS, encoded at the image's metadata.version. A new kraft.version,
+    which is in the quorum's own records, comes first."""
+    levels = [record for record in records if isinstance(record, KRaftVersionRecord)]
+    if levels:
+        records = [record for record in records if not isinstance(record, KRaftVersionRecord)]
+    return [NewBatch((), bytearray(), kraft_version=record.k_raft_version) for record in levels] + [
         NewBatch(batch, encode_batch(batch, image.metadata_version, time_of_day_ms))
         for batch in (records[start : start + MAX_RECORDS] for start in range(0, len(records), MAX_RECORDS))
     ]

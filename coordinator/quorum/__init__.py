@@ -4,7 +4,6 @@ the answers.
 An epoch never goes back, and an epoch's leader never changes. An observer rejects damaged batches, gaps, impossible
 epochs, and any truncation or snapshot below its committed offset.
 
-`raft.py` is the replica of a quorum of any number of voters, and `rules.py` has its rules. `leader.py` and `voting.py`
-are for a node that is, and stays, the only voter: it sends records after it has flushed them, and answers voters of
-another set with INCONSISTENT_VOTER_SET.
+`raft.py` is the replica of a quorum of any number of voters, and `rules.py` has its rules. `observer.py` is a broker
+without a vote.
 """

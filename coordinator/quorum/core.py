@@ -14,6 +14,7 @@ from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.quorum_state import NOBODY, QuorumState
 from coordinator.quorum.connections import NEVER, RaftConnections, SentRequest
 from coordinator.quorum.leadership import Location
+from coordinator.quorum.log_end import LAST_EPOCH
 from coordinator.quorum.log_state import LogState
 from coordinator.quorum.observer import DropSnapshot
 from coordinator.quorum.pieces import PieceWish
@@ -79,6 +80,8 @@ class Core:
         self.wake_ms = NEVER
         self.out = Ready()
         self.is_shutting_down = False
+        self.full_until_ms = 0
+        """The time until which this node begins no election, because its disk is full."""
         newest = log.snapshots[-1].offset if log.snapshots else 0
         self.high_watermark = min(max(log.start_offset, newest), log.end_offset)
         own = {Location(endpoint.host, endpoint.port) for endpoint in replica.endpoints}
@@ -143,7 +146,10 @@ class Core:
     def may_elect(self) -> bool:
         """True if this node may begin an election."""
         history, key = self.history, self.replica.key
-        if self.is_shutting_down or not self.replica.can_vote:
+        if self.is_shutting_down or not self.replica.can_vote or self.epoch >= LAST_EPOCH:
+            return False
+        if self.now_ms < self.full_until_ms:
+            self.wake(self.full_until_ms)
             return False
         if self.voters.is_voter(key):
             return True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.topics.names import METADATA_TOPIC
 from coordinator.quorum.connections import SentRequest
-from coordinator.quorum.log_end import LogEnd
+from coordinator.quorum.log_end import LAST_EPOCH, LogEnd
 from coordinator.quorum.replicas import ReplicaKey
 from coordinator.quorum.roles import Role
 from coordinator.quorum.states import CandidateState, FollowerState, ProspectiveState, ResignedState, UnattachedState
@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 
 FIRST_NODE_ENDPOINTS: Final = 1
 """First version of these APIs whose response has the leader's endpoint (KIP-853)."""
+
+MAX_EPOCHS_AHEAD: Final = 1 << 20
+"""Maximum number of epochs by which a request may be ahead: twelve days of elections, one a second. Without a limit,
+one request of a faulty node could use up all epochs, after which no node is ever elected again."""
+
+LASTING_ERRORS: Final = frozenset({ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID})
+"""Errors of Vote that a repetition gets again: another replica, or another cluster, answers at the voter's address.
+KafkaRaftClient repeats the request until the election times out."""
 
 
 class _QuorumPartition(Protocol):
@@ -87,7 +95,8 @@ def _error_of_request(core: Core, cluster_id: str | None, partition: _QuorumPart
 def _error_of_sender(core: Core, node_id: int, epoch: int) -> ErrorCode:
     if epoch < core.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    return ErrorCode.INVALID_REQUEST if node_id < 0 else ErrorCode.NONE
+    is_valid = node_id >= 0 and epoch <= core.epoch + MAX_EPOCHS_AHEAD
+    return ErrorCode.NONE if is_valid else ErrorCode.INVALID_REQUEST
 
 
 # Vote
@@ -157,11 +166,13 @@ def vote_answered(core: Core, sent: SentRequest, response: VoteResponse | ErrorC
         _pause(core, sent)
         return
     partition = only_partition(response.topics)
+    code = response.error_code or (partition.error_code if partition is not None else ErrorCode.NONE)
+    if code in LASTING_ERRORS and isinstance(state, ProspectiveState | CandidateState):
+        state.votes.record(sent.node_id, granted=False)
     if response.error_code or partition is None:
         _pause(core, sent)
         return
     epoch = core.epoch
-    code = partition.error_code
     endpoints = answered_endpoints(core, partition.leader_id, response.node_endpoints)
     if code != ErrorCode.UNKNOWN_LEADER_EPOCH:
         core.learn_leader(partition.leader_id, partition.leader_epoch, endpoints)
@@ -255,7 +266,7 @@ def poll_candidate(core: Core, state: CandidateState) -> bool:
 
 def poll_resigned(core: Core, state: ResignedState) -> bool:
     """Does what is due. Returns True if the role has changed."""
-    if not core.is_shutting_down:
+    if not core.is_shutting_down and core.epoch < LAST_EPOCH:
         if core.now_ms >= state.election_ms:
             core.become_unattached(core.epoch + 1)
             return True

@@ -90,7 +90,11 @@ def ask_any(core: Core) -> None:
 
 
 def _fetch_from(core: Core, node_id: int, address: Location | None) -> None:
-    """Sends a Fetch from the log's end, once a voter has flushed its log: the leader counts what is before."""
+    """Sends a Fetch from the log's end, once a voter has flushed its log: the leader counts what is before. A full disk
+    has no room for the answer."""
+    if core.now_ms < core.full_until_ms:
+        core.wake(core.full_until_ms)
+        return
     if core.replica.can_vote and not core.rules.may_fetch(core.log.flushed_offset, core.log.end_offset):
         return
     core.send(node_id, address, _fetch_request(core))
@@ -311,7 +315,7 @@ def snapshot_answered(core: Core, sent: SentRequest, response: FetchSnapshotResp
         isinstance(state, FollowerState) and current.leader_epoch == core.epoch and current.leader_id == core.leader_id
     )
     if data.error_code in gone and is_own:
-        _drop_snapshot(core)
+        drop_snapshot(core)
         return
     endpoints = answered_endpoints(core, current.leader_id, response.node_endpoints)
     following = _follow(core, sent, data.error_code, current.leader_id, current.leader_epoch, endpoints)
@@ -319,7 +323,8 @@ def snapshot_answered(core: Core, sent: SentRequest, response: FetchSnapshotResp
         _write_piece(core, sent, following, following.fetching, data)
 
 
-def _drop_snapshot(core: Core) -> None:
+def drop_snapshot(core: Core) -> None:
+    """Gives up a snapshot that is being fetched; the next Fetch begins it again."""
     state = core.state
     if isinstance(state, FollowerState) and state.fetching is not None:
         core.out.writes.append(DropSnapshot(state.fetching.snapshot_id))
@@ -338,7 +343,7 @@ def _write_piece(
     answered = SnapshotId(data.snapshot_id.end_offset, data.snapshot_id.epoch)
     is_expected = answered == fetching.snapshot_id and data.position == fetching.position
     if not is_expected or end > data.size or not content:
-        _drop_snapshot(core)
+        drop_snapshot(core)
         _pause(core, sent, f"{len(content)} bytes at {data.position} of {answered} of {data.size} bytes")
         return
     is_last = end == data.size

@@ -86,6 +86,10 @@ class Leadership:
                 if endpoint.name.upper() == listener.upper():
                     self._locations[voter.voter_id] = Location(endpoint.host, endpoint.port)
 
+    def place(self, node_id: int, location: Location) -> None:
+        """Stores the address of a controller."""
+        self._locations[node_id] = location
+
     def locate(self, endpoints: Iterable[NodeEndpoint]) -> None:
         """Stores the nodes' addresses from an answer; ignores invalid addresses."""
         for endpoint in endpoints:

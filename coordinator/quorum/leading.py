@@ -195,6 +195,16 @@ class LeaderState:
         """True once a record of this epoch is committed."""
         return self._core.high_watermark > self.epoch_start_offset
 
+    def not_written(self, end_offset: int) -> None:
+        """Handles the end of the log after a failed write: only the only voter goes on, if its epoch has begun."""
+        core = self._core
+        if self.change is not None and self.change.next_offset is not None and self.change.next_offset > end_offset:
+            change, self.change = self.change, None
+            change.answer(core, ErrorCode.KAFKA_STORAGE_ERROR, "the disk of the quorum's leader is full")
+        if core.rules.checks_quorum(core.voters, core.replica.key) or end_offset <= self.epoch_start_offset:
+            core.out.problems.append("the disk is full: resigns as the leader")
+            self.is_resigning = True
+
     # What is due
 
     def poll(self) -> bool:
@@ -242,7 +252,7 @@ class LeaderState:
         if core.now_ms < self._begin_ms:
             core.wake(self._begin_ms)
             return
-        waits = False
+        next_ms = core.now_ms + period_ms
         for voter in core.other_voters:
             progress = self.progress_of(voter)
             if progress is not None and progress.fetched_ms + period_ms > core.now_ms:
@@ -251,8 +261,8 @@ class LeaderState:
                 request = _begin_request(core, voter.key)
                 core.send(voter.key.node_id, voter.address(core.replica.listener), request, to=voter.key)
             else:
-                waits = True
-        self._begin_ms = core.now_ms + (core.config.retry_backoff_ms if waits else period_ms)
+                next_ms = min(next_ms, core.connections.ready_ms(voter.key.node_id, core.now_ms))
+        self._begin_ms = next_ms
         core.wake(self._begin_ms)
 
     def _successors(self) -> list[ReplicaKey]:
@@ -330,6 +340,10 @@ class LeaderState:
         """Answers a Fetch later: when there is news, or at its deadline."""
         self._delayed.append(fetch)
         self._core.wake(fetch.deadline_ms)
+
+    def forget(self, ticket: int) -> None:
+        """Drops a Fetch that waits."""
+        self._delayed = [held for held in self._delayed if held.ticket != ticket]
 
     def _answer_delayed(self) -> None:
         core, waiting = self._core, []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+LAST_EPOCH: Final = (1 << 31) - 1
+"""The last epoch that a record can have. No node begins an election in it."""
 
 
 class LogEnd(NamedTuple):

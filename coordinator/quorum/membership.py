@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from coordinator.cluster.brokers.bounds import problem_of_addresses
 from coordinator.cluster.brokers.info import Endpoint, FeatureRange
 from coordinator.quorum.connections import SentRequest
 from coordinator.quorum.leading import LeaderState, is_same_voter, own_voter
@@ -135,6 +136,9 @@ def _rejection_of_added(core: Core, voter: VoterNode) -> VoterRejection | None:
             f"Add voter request didn't include the endpoint ({listed}) for the default listener {core.replica.listener}"
         )
         return VoterRejection(ErrorCode.INVALID_REQUEST, message)
+    problem = problem_of_addresses(voter.endpoints)
+    if problem is not None:
+        return VoterRejection(ErrorCode.INVALID_REQUEST, problem)
     busy = _busy(core, core.state, "adding")
     if busy is not None:
         return busy
@@ -251,6 +255,7 @@ def _error_of_updated(core: Core, leader: LeaderState, voter: VoterNode) -> Erro
         voter.key.node_id >= 0
         and any(voter.key.directory_id)
         and voter.address(core.replica.listener) is not None
+        and problem_of_addresses(voter.endpoints) is None
         and 0 <= levels.min_level <= levels.max_level
         and levels.min_level <= history.kraft_version <= levels.max_level
     )
@@ -366,23 +371,38 @@ def change_answered(core: Core, sent: SentRequest, response: Response | ErrorCod
 # kraft.version
 
 
-def upgrade(core: Core, kraft_version: int) -> ErrorCode:
-    """Writes kraft.version 1 and the voters with their directories to the log."""
+def upgrade_problem(core: Core, kraft_version: int) -> VoterRejection | None:
+    """Returns why the leader can't write this kraft.version; None if it can, or if it is the present one."""
     leader, history = core.state, core.history
     if not isinstance(leader, LeaderState):
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return VoterRejection(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if kraft_version == history.kraft_version:
-        return ErrorCode.NONE
-    if kraft_version != RECONFIGURABLE or history.kraft_version > kraft_version:
-        return ErrorCode.INVALID_UPDATE_VERSION
+        return None
+    change = f"Invalid upgrade of {KRAFT_VERSION} from version {history.kraft_version} to {kraft_version}"
+    if kraft_version < history.kraft_version:
+        return VoterRejection(ErrorCode.INVALID_UPDATE_VERSION, f"{change} because the new version is a downgrade")
+    if kraft_version != RECONFIGURABLE:
+        return VoterRejection(ErrorCode.INVALID_UPDATE_VERSION, change)
     if not leader.is_established:
-        return ErrorCode.REQUEST_TIMED_OUT
+        return VoterRejection(ErrorCode.REQUEST_TIMED_OUT)
+    voters = _reported(core, leader)
+    if any(voter.kraft_versions.max_level < kraft_version or not any(voter.key.directory_id) for voter in voters):
+        message = f"Invalid upgrade of {KRAFT_VERSION} to {kraft_version} because not all of the voters support it"
+        return VoterRejection(ErrorCode.INVALID_UPDATE_VERSION, message)
+    return None
+
+
+def _reported(core: Core, leader: LeaderState) -> VoterSet:
+    """Returns the voters with the directories and levels that they have reported; the others without."""
     own = own_voter(core)
     reported = {**leader.reported, own.key.node_id: own}
-    voters = [reported.get(voter.key.node_id) for voter in history.last]
-    known = [voter for voter in voters if voter is not None]
-    if len(known) < len(voters) or any(voter.kraft_versions.max_level < kraft_version for voter in known):
-        return ErrorCode.INVALID_UPDATE_VERSION
-    level = KRaftVersionRecord(version=0, k_raft_version=kraft_version)
-    leader.append_control([level, VoterSet(known).to_record()])
-    return ErrorCode.NONE
+    return VoterSet(reported.get(voter.key.node_id, voter) for voter in core.history.last)
+
+
+def upgrade(core: Core, kraft_version: int) -> VoterRejection | None:
+    """Writes a higher kraft.version and the voters with their directories to the log, unless there is a problem."""
+    problem, leader = upgrade_problem(core, kraft_version), core.state
+    if problem is None and isinstance(leader, LeaderState) and kraft_version != core.history.kraft_version:
+        level = KRaftVersionRecord(version=0, k_raft_version=kraft_version)
+        leader.append_control([level, _reported(core, leader).to_record()])
+    return problem

@@ -21,6 +21,7 @@ from coordinator.quorum.connections import NEVER
 from coordinator.quorum.core import Core
 from coordinator.quorum.leadership import Location
 from coordinator.quorum.leading import LeaderState
+from coordinator.quorum.membership import VoterRejection
 from coordinator.quorum.ready import Flush, LocalReplica, RaftConfig, Ready, RecoveredLog, Request, Response
 from coordinator.quorum.replicas import ReplicaProgress
 from coordinator.quorum.roles import Role
@@ -40,6 +41,9 @@ from protocol.messages.vote import VoteRequest
 from protocol.records.control import QuorumRecord
 
 Handler = Callable[..., None]
+
+FULL_MS: Final = 5_000
+"""Time after which a node whose disk was full writes again, if it doesn't lead."""
 
 ANSWERED: Final[dict[type, Handler]] = {
     VoteRequest: electing.vote_answered,
@@ -101,6 +105,12 @@ class Raft:
         return self._core.leader_id
 
     @property
+    def leader_address(self) -> Location | None:
+        """The address at which this node reaches the leader, also if the log doesn't have it yet; None if it is
+        unknown."""
+        return self._core.leader_address
+
+    @property
     def high_watermark(self) -> int:
         """The offset before which all records are committed, as far as this node knows."""
         return self._core.high_watermark
@@ -119,6 +129,13 @@ class Raft:
     def voters(self) -> VoterSet:
         """The voters of the log's end, committed or not."""
         return self._core.history.last
+
+    @property
+    def other_voters(self) -> list[Location]:
+        """The addresses of the voters except this node."""
+        replica = self._core.replica
+        addresses = (voter.address(replica.listener) for voter in self._core.other_voters)
+        return [address for address in addresses if address is not None]
 
     @property
     def kraft_version(self) -> int:
@@ -181,6 +198,12 @@ class Raft:
             membership.answer_update(core, request, listener, ticket)
         self._poll()
 
+    def forget(self, ticket: int) -> None:
+        """Drops a Fetch that waits, because its connection is closed: no reply follows."""
+        state = self._core.state
+        if isinstance(state, LeaderState):
+            state.forget(ticket)
+
     def response(self, correlation_id: int, response: Response | ApiVersionsResponse | ErrorCode, now_ms: int) -> None:
         """Handles the answer to a `Send`, or the error if there is none: REQUEST_TIMED_OUT, BROKER_NOT_AVAILABLE if
         the node can't be reached, UNSUPPORTED_VERSION if it doesn't know the API or a field that must be sent."""
@@ -211,6 +234,25 @@ class Raft:
         core.log.flushed(flush)
         if isinstance(core.state, LeaderState):
             core.state.commit()
+        self._poll()
+
+    def not_written(self, end_offset: int, now_ms: int) -> None:
+        """Handles a write that has failed because the disk is full, and has left nothing behind: the log still ends at
+        this offset, or a snapshot is incomplete. A leader resigns, so that a voter whose disk has room may lead. The
+        only voter leads on: its caller rejects the change. A follower fetches the records again later. Until then this
+        node begins no election."""
+        self._advance(now_ms)
+        core = self._core
+        if end_offset < core.log.end_offset:
+            core.log.truncate(end_offset)
+            core.history.truncate(end_offset)
+            core.high_watermark = min(core.high_watermark, end_offset)  # the caller has not used what is beyond
+        core.full_until_ms = core.now_ms + FULL_MS
+        if isinstance(core.state, LeaderState):
+            core.state.not_written(end_offset)
+        elif isinstance(core.state, FollowerState):
+            following.drop_snapshot(core)
+            core.state.fetch_ms = core.full_until_ms + core.config.fetch_timeout_ms
         self._poll()
 
     def adopted(self, snapshot_id: SnapshotId, records: Sequence[QuorumRecord], now_ms: int) -> None:
@@ -246,13 +288,17 @@ class Raft:
         self._core.is_shutting_down = True
         self._poll()
 
-    def upgrade(self, kraft_version: int, now_ms: int) -> ErrorCode:
+    def upgrade_problem(self, kraft_version: int) -> VoterRejection | None:
+        """Returns the error that `upgrade` would return now."""
+        return membership.upgrade_problem(self._core, kraft_version)
+
+    def upgrade(self, kraft_version: int, now_ms: int) -> VoterRejection | None:
         """Writes a higher kraft.version and the voters to the log, as the leader of static voters (KIP-853). Returns
         INVALID_UPDATE_VERSION if a voter doesn't support it or hasn't sent UpdateRaftVoter yet."""
         self._advance(now_ms)
-        code = membership.upgrade(self._core, kraft_version)
+        problem = membership.upgrade(self._core, kraft_version)
         self._poll()
-        return code
+        return problem
 
     # Time
 

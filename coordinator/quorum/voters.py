@@ -1,29 +1,37 @@
-"""Answers of a quorum's leader to requests that change its voters: AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter
-(KIP-853).
+"""Answers to requests of clients to change the voters of a node that no other node can reach (KIP-853).
 
 This node is, and stays, the only voter: requests that Kafka rejects in such a quorum are rejected with its errors, and
-another voter with UNSUPPORTED_VERSION, because consensus between several controllers isn't implemented. Source: Kafka's
-AddVoterHandler, RemoveVoterHandler and UpdateVoterHandler.
+another voter with UNSUPPORTED_VERSION. Source: Kafka's AddVoterHandler, RemoveVoterHandler.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from coordinator.cluster.quorum import KRAFT_VERSION
-from coordinator.quorum.leader import QuorumLeader, Voter
+from coordinator.cluster.brokers.info import Endpoint
 from coordinator.quorum.replicas import ReplicaKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_raft_voter import AddRaftVoterRequest
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
-from protocol.messages.update_raft_voter import CurrentLeader, UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from protocol.types import uuid_to_text
 
 ONE_VOTER: Final = (
-    "Cluster doesn't support adding voter because its controller is Odradek's, which is the only voter; only Apache "
-    "Kafka has quorums of several voters"
+    "Cluster doesn't support adding voter because its controller has no listener that another voter could reach: set "
+    "controller.listener.names and controller.quorum.bootstrap.servers"
 )
+
+
+class Voter(NamedTuple):
+    """This node as the quorum's voter."""
+
+    cluster_id: str
+    key: ReplicaKey
+    endpoints: tuple[Endpoint, ...]
+
+    def is_of_cluster(self, cluster_id: str | None) -> bool:
+        """True if a request names this cluster, or none."""
+        return cluster_id is None or cluster_id == self.cluster_id
 
 
 class _Listener(Protocol):
@@ -46,7 +54,7 @@ def error_of_added(voter: Voter, request: AddRaftVoterRequest) -> KafkaError:
             f"{voter.endpoints[0].name}"
         )
         return KafkaError(ErrorCode.INVALID_REQUEST, message)
-    if added.node_id == voter.node_id:
+    if added.node_id == voter.key.node_id:
         message = f"The voter id for {_text(added)} is already part of the set of voters [{_text(voter.key)}]."
         return KafkaError(ErrorCode.DUPLICATE_VOTER, message)
     return KafkaError(ErrorCode.UNSUPPORTED_VERSION, ONE_VOTER)
@@ -61,37 +69,6 @@ def error_of_removed(voter: Voter, request: RemoveRaftVoterRequest) -> KafkaErro
         return KafkaError(ErrorCode.INVALID_REQUEST, "Remove voter request didn't include a valid voter")
     message = f"Cannot remove voter {_text(removed)} from the set of voters [{_text(voter.key)}]"
     return KafkaError(ErrorCode.VOTER_NOT_FOUND, message)
-
-
-def answer_update(leader: QuorumLeader, request: UpdateRaftVoterRequest, listener: str) -> UpdateRaftVoterResponse:
-    """Answers UpdateRaftVoter, with which a voter reports its endpoints. Nothing changes, because this node knows its
-    own.
-    """
-    voter = leader.voter
-    current = CurrentLeader(leader_id=voter.node_id, leader_epoch=leader.metadata_log.epoch, host="", port=0)
-    endpoint = voter.endpoint(listener)
-    if endpoint is not None:
-        current.host, current.port = endpoint.host, endpoint.port
-    return UpdateRaftVoterResponse(error_code=_error_of_update(leader, request), current_leader=current)
-
-
-def _error_of_update(leader: QuorumLeader, request: UpdateRaftVoterRequest) -> ErrorCode:
-    voter, levels = leader.voter, request.k_raft_version_feature
-    if not voter.is_of_cluster(request.cluster_id):
-        return ErrorCode.INCONSISTENT_CLUSTER_ID
-    code = leader.error_of_epoch(request.current_leader_epoch)
-    if code:
-        return code
-    updated = ReplicaKey(request.voter_id, request.voter_directory_id)
-    if not _is_replica(updated) or not _has_listener(voter, request.listeners):
-        return ErrorCode.INVALID_REQUEST
-    if not 0 <= levels.min_supported_version <= KRAFT_VERSION <= levels.max_supported_version:
-        return ErrorCode.INVALID_REQUEST
-    if updated != voter.key:
-        return ErrorCode.VOTER_NOT_FOUND
-    endpoints = {(listener.name.upper(), listener.host, listener.port) for listener in request.listeners}
-    own = {(endpoint.name.upper(), endpoint.host, endpoint.port) for endpoint in voter.endpoints}
-    return ErrorCode.NONE if endpoints == own else ErrorCode.INVALID_REQUEST
 
 
 def _other_cluster(voter: Voter, cluster_id: str | None) -> KafkaError:

@@ -215,6 +215,31 @@ class Holdback:
         if start >= 0:
             yield Piece(batch, start, offsets[-1], run.delivery_count)
 
+    def waits(self, partition: SharePartition) -> dict[int, int]:
+        """Returns, for each available record that waits for its key, the offset of the record for which it waits: the
+        first that a member has, or else the first that is delayed or in a change."""
+        closed: dict[int, int] = {}
+        waits: dict[int, int] = {}
+        if not self.rules.by_key:
+            return waits
+        keys, begin = self.keys, partition.start_offset
+        for run in partition.cache.runs():
+            if holder_of(run) is not None:
+                for offset in range(max(run.first, begin), run.last + 1):
+                    if (key := keys.get(offset)) is not None:
+                        closed.setdefault(key, offset)
+        for run in partition.cache.runs():
+            if run.state not in FREE:
+                continue
+            for offset in range(max(run.first, begin), run.last + 1):
+                if (key := keys.get(offset)) is None:
+                    continue
+                if not run.can_be_acquired:
+                    closed.setdefault(key, offset)
+                elif key in closed:
+                    waits[offset] = closed[key]
+        return waits
+
     def _holders(self, partition: SharePartition) -> dict[int, str]:
         """Returns, by key, the member that has acquired records of the key; NOBODY if several members have, because
         they acquired records before the option was set."""

@@ -14,7 +14,7 @@ from broker.metadata.opening import ClusterPart
 from protocol.lazy import lazy
 
 if TYPE_CHECKING:
-    from broker.metadata.leading_quorum import QuorumNode
+    from broker.metadata.quorum_node import QuorumNode
     from programs.run import authorizing
 else:  # with an authorizer
     authorizing = lazy("programs.run.authorizing")

@@ -1,4 +1,4 @@
-"""Joins the controllers of the configuration, which run in other processes."""
+"""Joins the controllers of the configuration, which run in other processes, or in this one and others."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import NamedTuple
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.dispatch.broker import Broker
-from broker.dispatch.host import Forwarding
+from broker.dispatch.host import Forwarding, never
+from broker.metadata.combining import combine
 from broker.metadata.file_reads import FileReads
-from broker.metadata.joining import MetadataEnvironment, MetadataWorkers, join
+from broker.metadata.joining import Joined, MetadataEnvironment, MetadataWorkers, join
 from broker.metadata.opening import Metadata, MetadataSettings
+from broker.metadata.replicating import ReplicaPart, open_replica
 from broker.replica.alter_partition import AlterPartition, AlterPartitionManager, altered_by
 from broker.replica.fetcher_environment import ReplicationEnvironment
 from broker.replica.partition import Partition
@@ -34,27 +36,57 @@ from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsR
 from storage.disk import Disk
 
 
-async def join_quorum(
-    config: BrokerConfig,
-    settings: MetadataSettings,
-    endpoints: Sequence[Endpoint],
-    failed: Container[str],
-    *,
+def environment_of(
     disk: Disk,
     clock: Clock,
     worker: MetadataWorkers,
     on_failure: Callable[[KafkaError], None],
     on_fault: Callable[[Exception], None],
+) -> MetadataEnvironment:
+    """Returns the environment of this process."""
+    return MetadataEnvironment(disk, clock, worker, os.urandom, random.random, on_failure, on_fault)
+
+
+async def join_quorum(
+    config: BrokerConfig,
+    settings: MetadataSettings,
+    endpoints: Sequence[Endpoint],
+    failed: Container[str],
+    environment: MetadataEnvironment,
 ) -> tuple[Metadata, Forwarding, AlterPartition]:
     """Registers the broker and waits until it has caught up. Returns the metadata, the functions by which
     clients' requests are forwarded, and the function that sends AlterPartition. Raises WrongOwner, CorruptCheckpoint,
     KafkaError, OSError."""
-    environment = MetadataEnvironment(disk, clock, worker, os.urandom, random.random, on_failure, on_fault)
     joined = await join(settings, quorum_of(config), endpoints, failed, environment)
-    rules = ConfigRules(config.node_id, checkers=settings.checkers, lists=settings.list_options)
-    rejected = partial(rejected_configs, joined.metadata.cluster.image, rules, config.node_id, FileReads(clock))
-    forwarding = Forwarding(joined.controller.forward, rejected)
+    return joined.metadata, _forwarding(config, settings, joined, never), altered_by(joined.isr_controller)
+
+
+def open_voter(config: BrokerConfig, settings: MetadataSettings, environment: MetadataEnvironment) -> ReplicaPart:
+    """Opens the voter of a node with both roles. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError."""
+    return open_replica(settings, quorum_of(config), environment)
+
+
+async def combine_with(
+    part: ReplicaPart,
+    config: BrokerConfig,
+    settings: MetadataSettings,
+    endpoints: Sequence[Endpoint],
+    failed: Container[str],
+    environment: MetadataEnvironment,
+) -> tuple[Metadata, Forwarding, AlterPartition]:
+    """Registers the broker of a node with both roles, as `join_quorum` does for a broker. Raises KafkaError."""
+    joined = await combine(part, settings, quorum_of(config), endpoints, failed, environment)
+    forwarding = _forwarding(config, settings, joined, lambda: part.controller.leads)
     return joined.metadata, forwarding, altered_by(joined.isr_controller)
+
+
+def _forwarding(
+    config: BrokerConfig, settings: MetadataSettings, joined: Joined, is_here: Callable[[], bool]
+) -> Forwarding:
+    rules = ConfigRules(config.node_id, checkers=settings.checkers, lists=settings.list_options)
+    file_reads = FileReads(joined.metadata.node.clock)
+    rejected = partial(rejected_configs, joined.metadata.image, rules, config.node_id, file_reads)
+    return Forwarding(joined.controller.forward, rejected, is_here)
 
 
 async def rejected_configs(

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import os
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from broker import logging
@@ -40,8 +39,10 @@ from storage.logs import Logs
 from storage.open_files import OpenFiles
 
 if TYPE_CHECKING:
-    from broker.metadata import leading_quorum
-    from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.metadata import quorum_node
+    from broker.metadata.joining import MetadataEnvironment
+    from broker.metadata.quorum_node import QuorumNode
+    from broker.metadata.replicating import ReplicaPart
     from broker.metrics.endpoint import MetricsEndpoint
     from broker.replica.alter_partition import AlterPartition
     from programs.run import authorizing, controller, controlling, joining
@@ -53,15 +54,15 @@ else:  # a node that is alone needs none of it
     controller = lazy("programs.run.controller")
     controlling = lazy("programs.run.controlling")
     joining = lazy("programs.run.joining")
-    leading_quorum = lazy("broker.metadata.leading_quorum")
+    quorum_node = lazy("broker.metadata.quorum_node")
 
 OBJECTS_PER_COLLECTION = 10_000
 """Number of new objects that start a garbage collection. A turn of the event loop with a hundred requests makes some
 thousands of objects: with Python's 700, collections would traverse the same requests repeatedly and move them to an
 older generation."""
 
-METADATA_THREADS = 2
-"""One for flushes of the metadata log, one for writing a snapshot."""
+METADATA_THREADS = 3
+"""One for flushes of the metadata log, one for writing a snapshot, one for reading fetched parts of snapshots."""
 
 BACKGROUND_THREADS = 2
 """Threads for flushes, checkpoints and deletions of logs, which wait for a disk or keep it busy."""
@@ -99,6 +100,8 @@ class Server:
         """The sockets of the controller in this process."""
         self._controller: Host | None = None
         """The host that answers on them."""
+        self._voter: ReplicaPart | None = None
+        """The voter of a node with both roles that other nodes can reach."""
         self._forwarding: Forwarding | None = None
         self._alter: AlterPartition | None = None
         self._replication: Replication | None = None
@@ -113,24 +116,28 @@ class Server:
         assigns to it, and only then unfences the broker, which may make it a leader.
 
         A broker of a cluster refuses connections until it is about to be unfenced: other brokers lead its partitions
-        until then, and a client that waits here wouldn't look for them. A node that is its own controller lets its
-        clients wait, because no other broker can lead."""
+        until then, and a client that waits here wouldn't look for them. A node that is the only voter lets its clients
+        wait, because without it no other broker can be elected."""
         bound = bind_all(self.config.bound_listeners, self.config)
         self._controllers = bind_all(self.config.bound_controllers, self.config)
-        is_in_cluster = self.config.has_remote_controllers
-        if not is_in_cluster:
-            listen_all([*self._controllers, *bound], self.config)
+        listen_all(self._controllers, self.config)
+        self._is_listening = not self.config.has_peers
+        if self._is_listening:
+            listen_all(bound, self.config)
         self.metrics = await metrics_endpoint(self.config, self._clock, self._disk, is_broker=True)
         self.advertised = [listener for _, listener in bound]
         await self._open_zookeeper()
-        if is_in_cluster:
+        if self.config.has_remote_controllers:
             await self._join()
+        elif self._controllers:
+            await self._combine(bound)
         else:
-            await self._lead()
+            self.metadata = self._open_metadata()
+            self.logs = self._open_logs()
         if self._zookeeper is not None:
             await self._zookeeper.claim(self.metadata.image.cluster_id)
         self.broker = Broker(
-            self._live_config, self._clock, self.metadata, self.logs, APIS, self._lead_quorum, self._forwarding
+            self._live_config, self._clock, self.metadata, self.logs, APIS, self._quorum, self._forwarding
         )
         if self._controller is not None:
             self._controller.interceptors.times = self.broker.interceptors.times  # one process, one table, as in Kafka
@@ -143,7 +150,7 @@ class Server:
         for coordinator in self.broker.coordinators.values():
             coordinator.start()
         self.broker.share_groups.start()
-        if is_in_cluster:
+        if not self._is_listening:
             listen_all(bound, self.config)  # before clients learn that this broker leads
         await (
             self.metadata.node.unfence()
@@ -214,7 +221,7 @@ class Server:
 
     def _replicate(self) -> None:
         """Starts replication, if there may be other brokers."""
-        if self._controllers or self._alter is not None:
+        if self._alter is not None:
             self._replication = joining.replicate(self.broker, self._alter)
 
     def _assignments(self, broker: Broker) -> Assignments:
@@ -239,47 +246,41 @@ class Server:
             stop=self._failed,
         )
 
-    async def _lead(self) -> None:
-        """Opens the metadata and logs of a node that is its own controller. The controller serves other brokers before
-        the logs are recovered, which may take long."""
-        self.metadata = self._open_metadata()
-        if not self._controllers:
-            self.logs = self._open_logs()
-            return
+    async def _combine(self, bound: list[Bound]) -> None:
+        """Takes part in the quorum, registers the broker with the active controller, and opens the logs, which may take
+        long, while the controller serves other nodes and heartbeats continue."""
+        settings, environment = self._settings(), self._environment()
+        part = self._voter = joining.open_voter(self.config, settings, environment)
         dispatcher = controller.controller_dispatcher(
-            self._live_config, self._clock, self.metadata.cluster, self._lead_quorum
+            self._live_config, self._clock, part.cluster, lambda: part.replica
         )
         self._listening.open(self._controllers, dispatcher)
         self._controller = dispatcher.host
+        self._is_listening = part.is_only_voter
+        if self._is_listening:
+            listen_all(bound, self.config)
+        part.replica.start()
+        self.metadata, self._forwarding, self._alter = await joining.combine_with(
+            part, self.config, settings, self._endpoints, self._failed_dirs, environment
+        )
         self.logs = await self._workers.call(self._open_logs)
 
-    @cached_property
-    def _led(self) -> LeadingQuorum:
-        assert self.metadata.led_log is not None
-        return leading_quorum.lead_quorum(
-            self._settings(),
-            self.metadata.node.identity,
-            self.metadata.cluster,
-            self.metadata.led_log,
-            self._clock,
-            self._metadata_worker,
+    def _environment(self) -> MetadataEnvironment:
+        return joining.environment_of(
+            self._disk, self._clock, self._metadata_worker, self._metadata_failed, self._subscriber_failed
         )
 
-    def _lead_quorum(self) -> LeadingQuorum:
-        return self._led
+    def _quorum(self) -> QuorumNode:
+        if self._voter is not None:
+            return self._voter.replica
+        log = self.metadata.led_log
+        assert log is not None
+        return quorum_node.lone_quorum(self._settings(), self.metadata.node.identity, log, self._clock)
 
     async def _join(self) -> None:
         """Joins the controllers in other processes and opens the logs, while heartbeats continue."""
         self.metadata, self._forwarding, self._alter = await joining.join_quorum(
-            self.config,
-            self._settings(),
-            self._endpoints,
-            self._failed_dirs,
-            disk=self._disk,
-            clock=self._clock,
-            worker=self._metadata_worker,
-            on_failure=self._metadata_failed,
-            on_fault=self._subscriber_failed,
+            self.config, self._settings(), self._endpoints, self._failed_dirs, self._environment()
         )
         self.logs = await self._workers.call(self._open_logs)
 
@@ -287,7 +288,7 @@ class Server:
         """Registers this broker, without the log directories that have failed."""
         node = self.metadata.node
         offline = [log_dir.path for log_dir in self.logs.dirs.values() if not log_dir.online]
-        if not self.config.has_remote_controllers:
+        if not self.config.has_peers:
             await node.register(self._endpoints, offline)
             return
         for path in offline:  # already registered, without the directories of `_failed_dirs`
@@ -342,7 +343,9 @@ class Server:
         answers, closes the logs, and writes the clean shutdown markers last."""
         if self.control is not None:
             self.control.close()
-        if self._replication is not None:
+        if self._voter is not None:
+            await self.metadata.leave()  # while the other voters can reach this node, and elect another leader
+        elif self._replication is not None:
             await self.metadata.node.leave()
         if self._zookeeper is not None:
             await self._zookeeper.close()

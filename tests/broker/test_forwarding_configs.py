@@ -72,7 +72,13 @@ def forwarding_host(forwarding: Forwarding) -> Any:
     """Returns a replacement for a broker with remote controllers: it has what a dispatcher uses."""
     clock, config = SystemClock(), SimpleNamespace(node_id=NODE)
     return SimpleNamespace(
-        forwarding=forwarding, authorizer=None, clock=clock, config=config, codec_threads=None, faults=LogLimiter()
+        forwarding=forwarding,
+        forwards=True,
+        authorizer=None,
+        clock=clock,
+        config=config,
+        codec_threads=None,
+        faults=LogLimiter(),
     )
 
 
@@ -85,7 +91,7 @@ async def altered(controllers: Controllers, key: ApiKey, *resources: Any) -> lis
     assert api is not None
     context = Context(ClientConnection("PLAINTEXT", lambda _, answer: answer), key, VERSION, 0, "c", 0)
     request = api.request(resources=list(resources), validate_only=False)
-    answer: Any = await Route(api, host).handle(Call(api, context, host, request))
+    answer: Any = await Route(api, host).handled(Call(api, context, host, request), 0)
     if isinstance(answer, bytes):
         answer, _ = decode(api.response, VERSION, answer)
     return [(one.resource_type, one.resource_name, error_code(one.error_code)) for one in answer.responses]

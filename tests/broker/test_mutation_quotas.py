@@ -136,5 +136,5 @@ async def test_whom_a_controller_elsewhere_throttles_this_broker_has_wait() -> N
     host = forwarding_host(Forwarding(forward, none_rejected))
     connection = ClientConnection("PLAINTEXT", lambda _, answer: answer)
     context = Context(connection, ApiKey.CREATE_TOPICS, 7, 0, "c", 0)
-    await Route(create_topics.API, host).handle(Call(create_topics.API, context, host, creation("a", 1)))
+    await Route(create_topics.API, host).handled(Call(create_topics.API, context, host, creation("a", 1)), 0)
     assert context.throttle_ms == 1_234

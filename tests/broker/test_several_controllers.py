@@ -12,6 +12,7 @@ import pytest
 import uvloop
 
 from broker.config import BrokerConfig
+from broker.metadata.elected_controller import ElectedController
 from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
 from coordinator.cluster.controller import Asker
 from coordinator.cluster.formatting import NewMetadata, format_directory
@@ -24,10 +25,12 @@ from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, 
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from protocol.messages.vote import VoteRequest, VoteResponse
+from protocol.metadata_records.settings import ConfigRecord
 from protocol.types import Uuid
 from storage.disk import OsDisk
 from tests.broker.controllers import formatted, is_active, serving_controller
 from tests.broker.test_controller_listener import Controller
+from tests.storage.bad_disk import FULL, BadDisk
 from tests.waiting import until
 
 IDS = (1, 2, 3)
@@ -60,6 +63,7 @@ class Quorum:
         self._folder = folder
         self._addresses = {node_id: f"127.0.0.1:{port}" for node_id, port in zip(IDS, free_ports(3), strict=True)}
         self.servers: dict[int, ControllerServer] = {}
+        self.disks: dict[int, BadDisk] = {}
 
     def endpoint(self, node_id: int) -> tuple[str, int]:
         host, _, port = self._addresses[node_id].partition(":")
@@ -89,6 +93,7 @@ class Quorum:
             **{name.replace("_", "."): value for name, value in options.items()},
         }
         server = self.servers[node_id] = ControllerServer(BrokerConfig.parse(config), asyncio.Event())
+        server._disk = self.disks[node_id] = BadDisk()
         await server.start()
         return server
 
@@ -221,14 +226,65 @@ async def test_a_quorum_grows_and_its_first_voter_leaves(quorum: Quorum) -> None
     assert not is_active(first)
 
 
-@pytest.mark.parametrize(("ahead", "starts"), [(1, True), (2, False)])
+async def configure(server: ControllerServer, value: str) -> None:
+    """Writes a config of a topic, as the active controller."""
+    controller = server.part.cluster.controller
+    assert isinstance(controller, ElectedController)
+    assert controller.active is not None
+    record = ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value=value)
+    await controller.active.write([record])
+
+
+def configured(server: ControllerServer) -> str | None:
+    return server.part.cluster.image.topic_configs("orders").get("retention.ms")
+
+
+def fill(disk: BadDisk) -> None:
+    """Lets every later write fail."""
+    disk.fault = lambda call, _: FULL if call == "write" else None
+
+
+@with_a_quorum
+async def test_a_leader_whose_disk_is_full_hands_over_and_follows_when_there_is_room(quorum: Quorum) -> None:
+    active, others = await started(quorum)
+    await configure(quorum.servers[active], "1")
+    fill(quorum.disks[active])
+    with pytest.raises(KafkaError):
+        await configure(quorum.servers[active], "2")
+    await until(lambda: any(is_active(quorum.servers[node_id]) for node_id in others))
+    leader = await quorum.active()
+    assert leader != active
+    await configure(quorum.servers[leader], "3")
+    quorum.disks[active].fault = lambda call, path: None
+    await until(lambda: configured(quorum.servers[active]) == "3")
+    assert quorum.servers[active].part.log.failed is None
+
+
+@with_a_quorum
+async def test_the_only_voter_rejects_changes_while_its_disk_is_full(quorum: Quorum) -> None:
+    server = await quorum.grow(IDS[0])
+    await until(lambda: is_active(server))
+    epoch = server.part.log.epoch
+    fill(quorum.disks[IDS[0]])
+    with pytest.raises(KafkaError, match="full"):
+        await configure(server, "1")
+    assert configured(server) is None
+    quorum.disks[IDS[0]].fault = lambda call, path: None
+    await configure(server, "2")
+    assert (configured(server), server.part.log.epoch) == ("2", epoch)
+
+
+@pytest.mark.parametrize(("ahead", "is_known", "starts"), [(1, False, True), (2, False, False), (2, True, True)])
 async def test_the_only_voter_does_not_lead_a_log_that_ends_epochs_before_its_quorum_state(
-    tmp_path: Path, ahead: int, starts: bool
+    tmp_path: Path, ahead: int, is_known: bool, starts: bool
 ) -> None:
-    """It stores its election before the first record of its epoch, so one epoch may be missing after a crash."""
+    """It stores its election before the first record of its epoch, so one epoch may be missing after a crash. More may
+    be missing if it is known up to which offset the log was flushed: the disk was full."""
     async with serving_controller(tmp_path) as server:
         epoch = server.part.log.epoch
     folder = str(tmp_path / "__cluster_metadata-0")
+    if not is_known:
+        (tmp_path / "__cluster_metadata-0" / "flushed-offset").unlink()
     write_quorum_state(OsDisk(), folder, read_quorum_state(OsDisk(), folder)._replace(leader_epoch=epoch + ahead))
     if starts:
         async with serving_controller(tmp_path) as server:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from commands.groups.facts import GroupFacts
@@ -10,8 +12,9 @@ from commands.state.examination import ClusterFacts, DiskFacts, GroupCourse
 from commands.state.findings import CHECKS, ERROR, UNSEEN, WARNING, Diagnosis, DoctorLimits, findings
 from commands.state.quorum import NOBODY, QuorumDescription, QuorumReplica
 from protocol.messages.describe_cluster import DescribeClusterBroker
+from protocol.messages.describe_quorum import Listener
 from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
-from protocol.types import TopicPartition
+from protocol.types import NO_UUID, TopicPartition
 
 NOW_MS = 1_800_000_000_000
 LIMITS = DoctorLimits()
@@ -40,6 +43,22 @@ def quorum(leader: int, *ages_s: float) -> QuorumDescription:
         for node, age in enumerate(ages_s, 1)
     ]
     return QuorumDescription(leader, 1, 5, tuple(voters))
+
+
+OLD, NEW = bytes(15) + b"\1", bytes(15) + b"\2"
+ADDRESSES = {1: [Listener(name="CONTROLLER", host="h", port=1)]}
+
+
+def of_controllers(
+    voters: Sequence[tuple[int, bytes]], observers: Sequence[tuple[int, bytes]] = (), observed_ms: int = NOW_MS + 1
+) -> ClusterFacts:
+    """Returns a cluster with the broker 9 and these controllers, by id and directory; all have caught up."""
+    replicas = [
+        QuorumReplica(node, is_voter, 5, fetched_ms, NOW_MS, directory)
+        for listed, is_voter, fetched_ms in ((voters, True, NOW_MS), ([*observers, (9, NEW)], False, observed_ms))
+        for node, directory in listed
+    ]
+    return ClusterFacts(brokers=[broker(9)], quorum=QuorumDescription(1, 1, 5, tuple(replicas), ADDRESSES))
 
 
 def group(
@@ -120,6 +139,37 @@ SENTENCES: list[tuple[ClusterFacts, str, str, str]] = [
         WARNING,
         "controller 5 has not caught up with the leader ever; 1 more of the 5 may fail.",
         "odradek cluster quorum",
+    ),
+    (
+        of_controllers([(1, OLD), (2, OLD), (3, OLD)], [(2, NEW)]),
+        ERROR,
+        "controller 2 runs with a new directory, AAAAAAAAAAAAAAAAAAAAAg, and doesn't vote: its former directory "
+        "AAAAAAAAAAAAAAAAAAAAAQ is the voter. Remove that, then add the controller.",
+        "odradek cluster controller remove 2 --directory AAAAAAAAAAAAAAAAAAAAAQ --yes",
+    ),
+    (
+        of_controllers([(1, OLD)], [(2, NEW)]),
+        WARNING,
+        "controller 2 follows, but doesn't vote.",
+        "odradek cluster controller add 2 --yes",
+    ),
+    (
+        of_controllers([(1, OLD), (2, OLD)]),
+        WARNING,
+        "the quorum has 2 voters, of which none may fail, as with 1: add or remove one.",
+        "odradek cluster controller add ID",
+    ),
+    (
+        of_controllers([(1, OLD), (2, OLD), (3, OLD), (4, OLD)]),
+        WARNING,
+        "the quorum has 4 voters, of which 1 may fail, as with 3: add or remove one.",
+        "odradek cluster controller add ID",
+    ),
+    (
+        of_controllers([(1, NO_UUID), (2, NO_UUID), (3, NO_UUID)]),
+        WARNING,
+        "the voters are in the configuration (controller.quorum.voters): none can be added, removed or replaced.",
+        "odradek feature upgrade kraft.version=1",
     ),
     (
         ClusterFacts(hanging=[HANGING]),
@@ -206,6 +256,9 @@ def test_every_check_has_a_sentence_above() -> None:
             brokers=[broker(1)], topics=orders((1, [1, 2, 3])), min_isr={"orders": 2}, quorum=quorum(1, 0, 0.2, 1)
         ),
         ClusterFacts(disks=[DiskFacts(1, "/data", False, 100, 50), DiskFacts(1, "/old", False, None, None)]),
+        of_controllers([(1, OLD), (2, OLD), (3, NEW)]),
+        of_controllers([(1, NO_UUID)]),
+        of_controllers([(1, OLD), (2, NEW), (3, OLD)], [(2, OLD)], NOW_MS - 1),
         course(group(2000, "a"), group(1500, "a", committed=500)),
         course(group(1000, state="Empty"), group(1000, state="Empty")),
         course(group(0, "b", "a"), group(0, "a", "b")),

@@ -22,6 +22,7 @@ BOUNDED_DEPTH: dict[tuple[str, str], str] = {
     ("storage/segment/segment.py", "Segment._note"): "indexes that are made anew begin with a known timestamp",
     ("client/codec.py", "has_records"): "as deep as messages are declared",
     ("protocol/connection.py", "FrameReader.filled"): "once, when the size of a frame is complete",
+    ("broker/share/hosted.py", "Hosted.release"): "the event loop calls `_released`, in a later turn",
 }
 
 

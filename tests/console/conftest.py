@@ -13,7 +13,7 @@ from tests.console.browser import Browser, ConsoleProcess, running_console
 
 SCREENSHOTS = "--console-screenshots"
 
-collect_ignore = [] if find_spec("playwright") else ["test_in_chromium.py"]
+collect_ignore = [] if find_spec("playwright") else ["test_in_chromium.py", "test_share_story.py"]
 """Playwright is not among the packages of `make setup`: `make test-console` installs it."""
 
 

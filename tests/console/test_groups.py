@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from console.pages.groups import runs
 from odradek.testing import Broker
 from tests.console.browser import Browser, produce
 
@@ -148,39 +145,3 @@ def test_deleting_needs_the_name(browser: Browser, broker: Broker, topic: str) -
     assert browser.confirm("/group/delete", plan, typed="other").status == 400
     browser.confirm("/group/delete", plan, typed="grouped-doomed")
     assert browser.get("/group?name=grouped-doomed").status == 404
-
-
-def odradek(*words: str) -> None:
-    subprocess.run([sys.executable, "-m", "odradek", *words], check=True, capture_output=True, timeout=60)
-
-
-def test_a_share_group_has_strips(browser: Browser, broker: Broker) -> None:
-    broker.create_topic("shared", partitions=1)
-    produce(broker.bootstrap, "shared", [b"x"] * 10)
-    odradek("config", "set", "group", "sharers", "share.auto.offset.reset=earliest", "-b", broker.bootstrap)
-    odradek("share", "consume", "sharers", "shared", "-n", "4", "--release", "-b", broker.bootstrap)
-    page = browser.get("/group?name=sharers")
-    assert "0 to 3: available, delivered 1 times" in page.text
-    assert "Kafka's APIs return" in page.words
-    plan = browser.change("/group/reset", name="sharers", to="end")
-    assert "shared-0 0 10 10" in plan.words
-    assert "odradek share reset sharers --to end --yes" in plan.words
-    assert "shared 0 10" in browser.confirm("/group/reset", plan).words
-
-
-def test_a_strip_has_runs_from_start_to_end() -> None:
-    states = [
-        {"first": 7, "last": 8, "state": "archived", "deliveries": 5},
-        {"first": 2, "last": 4, "state": "acknowledged", "deliveries": 1},
-    ]
-    strip = runs(0, 10, states)
-    assert [(run["first"], run["last"], run["state"]) for run in strip] == [
-        (0, 1, "new"),
-        (2, 4, "acknowledged"),
-        (5, 6, "new"),
-        (7, 8, "archived"),
-        (9, 9, "new"),
-    ]
-    assert [(run["x"], run["width"]) for run in strip][:2] == [(0.0, 200.0), (200.0, 300.0)]
-    assert runs(5, 5, []) == []
-    assert runs(5, 6, [{"first": 0, "last": 3, "state": "archived", "deliveries": 1}])[0]["state"] == "new"

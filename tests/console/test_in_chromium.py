@@ -42,6 +42,8 @@ PAGES = {
     "groups": "/groups",
     "group": "/group?name=billing",
     "share-group": "/group?name=packers",
+    "share-record": "/share/record?name=packers&topic=payments&partition=0&offset=3",
+    "share-letters": "/share/letters?name=packers",
     "transactions": "/transactions",
     "hanging": "/transactions/hanging",
     "security": "/security",
@@ -202,6 +204,7 @@ def test_keys_go_everywhere(opened: Open) -> None:
     assert page.locator("tbody tr").count() == 1
 
 
+@pytest.mark.ci
 def test_the_theme_is_kept(opened: Open) -> None:
     page = opened("/topics")
     page.keyboard.press("d")
@@ -210,6 +213,7 @@ def test_the_theme_is_kept(opened: Open) -> None:
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
+@pytest.mark.ci
 def test_new_records_appear_live(opened: Open, cluster: Cluster) -> None:
     cluster.create_topic("live", partitions=1)
     page = opened("/topics/live/records?live=1")
@@ -234,6 +238,7 @@ def test_a_search_ends_and_can_be_opened(opened: Open) -> None:
     page.get_by_text('"order": 42').wait_for()
 
 
+@pytest.mark.ci
 def test_the_overview_is_live(opened: Open, cluster: Cluster) -> None:
     page = opened("/")
     page.locator(".tile", has_text="topics").wait_for()

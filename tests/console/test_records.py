@@ -43,12 +43,16 @@ def test_an_expression_that_is_none_is_rejected(expression: str) -> None:
         json_condition(expression)
 
 
+def passes(record: Record, **conditions: str) -> bool:
+    return filter_of(conditions).passes(record, record.key, record.value)
+
+
 def test_all_conditions_must_be_met() -> None:
     record = Record(key=b"k-1", value=b'{"a": 1}', headers=[("h", b"x"), ("n", None)])
-    assert filter_of({"key": "k-", "value": "a", "header": "h=x", "json": "a=1"}).passes(record)
-    assert filter_of({"header": "n="}).passes(record)
-    assert not filter_of({"key": "k-", "json": "a=2"}).passes(record)
-    assert not filter_of({"value": "x"}).passes(Record())
+    assert passes(record, key="k-", value="a", header="h=x", json="a=1")
+    assert passes(record, header="n=")
+    assert not passes(record, key="k-", json="a=2")
+    assert not passes(Record(), value="x")
     assert not filter_of({})
 
 

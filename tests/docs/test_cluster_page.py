@@ -33,7 +33,7 @@ def test_what_the_log_says_is_in_the_source() -> None:
     events = set(re.findall(r"^    ([a-z][a-z ;:,-]+?)  +\w+=", PAGE.read_text(), re.MULTILINE))
     rows = [row.split("|") for row in section("When something fails").splitlines() if row.startswith("| ")]
     events |= {text.partition("  ")[0] for row in rows for text in re.findall(r"`([^`]+)`", row[3])}
-    files = [path for room in ("broker", "programs") for path in (PAGE.parents[1] / room).rglob("*.py")]
+    files = [path for room in ("broker", "coordinator", "programs") for path in (PAGE.parents[1] / room).rglob("*.py")]
     source = "\n".join(path.read_text() for path in files)
     assert len(events) > 8
     assert not {event for event in events - BrokerConfig.OPTIONS.keys() if f'"{event}"' not in source}

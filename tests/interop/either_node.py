@@ -67,7 +67,7 @@ class EitherNode(Server):
     def __init__(
         self, folder: Path, make: Make, settings: Mapping[str, str], *format_with: str, disks: int = 1
     ) -> None:
-        role, self.node_id = settings["process.roles"], int(settings["node.id"])
+        role, self.node_id = settings["process.roles"].replace(",", "-"), int(settings["node.id"])
         self.data = folder / f"{role}-{self.node_id}"
         super().__init__(self.data.name, folder / f"{self.data.name}.log")
         self.make = make

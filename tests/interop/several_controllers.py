@@ -1,13 +1,15 @@
-"""A quorum of several controllers, of either software, and brokers of Odradek that join it."""
+"""A quorum of several controllers, of either software, which may be brokers as well, and brokers that join it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.interop.brokers import Odradek
 from tests.interop.either_node import EitherNode, Make
+from tests.interop.network import Network
 from tests.interop.own_quorum import OdradekNode
 from tests.interop.processes import free_port, run
 from tests.interop.quorum import ONE_OF_EACH
@@ -32,10 +34,25 @@ class SeveralControllers:
         settings: Mapping[str, str] | None = None,
         *,
         are_static: bool = False,
+        are_brokers: bool = False,
+        is_grown: bool = False,
+        has_network: bool = False,
+        format_with: Sequence[str] = (),
     ) -> None:
-        """`are_static` puts the voters into the configuration instead of the log."""
+        """`are_static` puts the voters into the configuration instead of the log. `are_brokers` gives each node both
+        roles. With `is_grown`, the first node is the only voter, and the others join later. With `has_network`, other
+        nodes reach the controllers over a network that can be cut. `format_with` are further arguments for formatting
+        them."""
         self.folder = folder
-        self.addresses = {node_id: f"127.0.0.1:{free_port()}" for node_id in DIRECTORIES}
+        self._are_brokers = are_brokers
+        self.network = Network(folder, self._processes) if has_network else None
+        self._listening = {node_id: f"127.0.0.1:{free_port()}" for node_id in DIRECTORIES}
+        self.addresses = {
+            node_id: address if self.network is None else self.network.before(node_id, address)
+            for node_id, address in self._listening.items()
+        }
+        """The addresses at which other nodes reach the controllers."""
+        self.brokers: dict[int, EitherNode] = {}
         self.joining = {
             **ONE_OF_EACH,
             "process.roles": "broker",
@@ -49,8 +66,12 @@ class SeveralControllers:
             del self.joining["controller.quorum.bootstrap.servers"]
             voters = (f"{node_id}@{address}" for node_id, address in self.addresses.items())
             self.joining["controller.quorum.voters"] = ",".join(voters)
-        self._format_with = () if are_static else ("--initial-controllers", self.initial)
-        self.nodes = {node_id: self.controller(node_id, make) for node_id, make in zip(DIRECTORIES, makes, strict=True)}
+        self._format_with = (*format_with, *(() if are_static else ("--initial-controllers", self.initial)))
+        self.nodes: dict[int, EitherNode] = {}
+        for node_id, make in zip(DIRECTORIES, makes, strict=True):
+            if is_grown:
+                self._format_with = (*format_with, "--no-initial-controllers" if self.nodes else "--standalone")
+            self.nodes[node_id] = self.controller(node_id, make)
 
     @property
     def initial(self) -> str:
@@ -62,9 +83,30 @@ class SeveralControllers:
             **self.joining,
             "process.roles": "controller",
             "node.id": str(node_id),
-            "listeners": f"CONTROLLER://{self.addresses[node_id]}",
+            "listeners": f"CONTROLLER://{self._listening[node_id]}",
         }
+        if self.network is not None:
+            settings["advertised.listeners"] = f"CONTROLLER://{self.addresses[node_id]}"
+        if self._are_brokers:
+            settings["process.roles"] = "broker,controller"
+            settings["listeners"] = f"PLAINTEXT://127.0.0.1:{free_port()},{settings['listeners']}"
         return EitherNode(self.folder, make, settings, *self._format_with)
+
+    def _processes(self) -> dict[int, int]:
+        nodes = [*self.nodes.values(), *self.brokers.values()]
+        return {node.node_id: node.pid for node in nodes if node.is_running}
+
+    def join(self, node_id: int, make: Make = Make.ODRADEK) -> EitherNode:
+        """Adds a broker, which `start` starts after the controllers."""
+        settings = {**self.joining, "node.id": str(node_id), "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}"}
+        self.brokers[node_id] = EitherNode(self.folder, make, settings, "--no-initial-controllers")
+        return self.brokers[node_id]
+
+    @property
+    def bootstrap(self) -> str:
+        """Returns the addresses of the brokers for clients: of all nodes with both roles, or of the joined brokers."""
+        brokers = self.nodes if self._are_brokers else self.brokers
+        return ",".join(broker.address for broker in brokers.values())
 
     def broker(self, node_id: int) -> OdradekNode:
         """Returns a broker of Odradek that joins."""
@@ -72,13 +114,26 @@ class SeveralControllers:
         return OdradekNode(self.folder / f"odradek-{node_id}", settings)
 
     def start(self) -> None:
-        for node in self.nodes.values():
-            node.start()
+        """Starts all controllers at the same time, because the first is ready only once a majority runs; then the
+        brokers."""
+        with ThreadPoolExecutor(len(self.nodes)) as threads:
+            list(threads.map(EitherNode.start, self.nodes.values()))
+        for broker in self.brokers.values():
+            broker.start()
 
     def stop(self) -> None:
-        for node in self.nodes.values():
+        for node in (*self.brokers.values(), *self.nodes.values()):
             node.stop()
             node.forget()
+        if self.network is not None:
+            self.network.close()
+
+    def forget(self) -> None:
+        """Ends all processes."""
+        for node in (*self.brokers.values(), *self.nodes.values()):
+            node.forget()
+        if self.network is not None:
+            self.network.close()
 
 
 def described(bootstrap: str) -> dict[str, object]:
@@ -87,6 +142,13 @@ def described(bootstrap: str) -> dict[str, object]:
     answer = json.loads(run(words).stdout)
     assert isinstance(answer, dict)
     return answer
+
+
+def lags(bootstrap: str) -> dict[int, object]:
+    """Returns the lag of each voter; None if it is unknown."""
+    replicas = described(bootstrap)["replicas"]
+    assert isinstance(replicas, list)
+    return {replica["node"]: replica["lag"] for replica in replicas if replica["role"] != "observer"}
 
 
 def leader_of(bootstrap: str) -> int:

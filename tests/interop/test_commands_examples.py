@@ -26,6 +26,11 @@ BEFORE = {
         "printf '1\\n2\\n3\\n4\\n5\\n' | odradek produce jobs",
         "odradek share consume workers jobs -n 1",
     ],
+    "share dead-letters": [
+        "odradek topic create dlq.jobs -p 1 -c errors.deadletterqueue.group.enable=true",
+        "odradek config set group workers errors.deadletterqueue.topic.name=dlq.jobs",
+        "odradek share consume workers jobs -n 2 --reject",
+    ],
 }
 """Command lines that create the things in a command's examples, if earlier examples haven't created them."""
 
@@ -33,6 +38,11 @@ REFUSED = {
     "odradek txn abort orders:0 --start-offset 42 --yes",
     "odradek cluster decommission 4",
     "odradek cluster decommission 4 --yes --wait 2h",
+    "odradek cluster controller add 103",
+    "odradek cluster controller add 103 --address controller-3.example:9093 --yes",
+    "odradek cluster controller remove 101",
+    "odradek cluster controller remove 101 --yes",
+    "odradek cluster controller unregister 101 --yes",
     "odradek token create",
     "odradek token create --lifetime 1d --renewer User:spark",
     "odradek token list",

@@ -12,7 +12,7 @@ from odradek.testing import Broker
 from odradek.testing.fixtures import broker_fixture
 from tests.interop.commanding import UNLIMITED, Feed, call
 
-pytestmark = [pytest.mark.odradek_only, pytest.mark.commands]
+pytestmark = [pytest.mark.odradek_only, pytest.mark.commands, pytest.mark.ci]
 
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -128,6 +128,7 @@ def with_errors(rows: object) -> list[int]:
     return [row["partition"] for row in rows if "error" in row]
 
 
+@pytest.mark.ci
 def test_topics_are_listed_and_described_without_the_offsets_of_the_lost_leader(outage: Lost, command: Command) -> None:
     assert [row["topic"] for row in command("topic", "list", status=0).rows] == ["orders"]
     lost = lost_partition(outage)
@@ -139,6 +140,7 @@ def test_topics_are_listed_and_described_without_the_offsets_of_the_lost_leader(
     assert f"broker {LOST}" in rows[lost]["error"]
 
 
+@pytest.mark.ci
 def test_a_partition_with_a_leader_is_consumed(outage: Lost, command: Command) -> None:
     lost = lost_partition(outage)
     for partition in {0, 1, 2} - {lost}:
@@ -161,6 +163,7 @@ def test_a_group_is_described_and_reset_except_for_the_lost_partition(outage: Lo
     command("group", "reset", outage.served, "--shift", "2", "--yes", status=1)
 
 
+@pytest.mark.ci
 def test_groups_of_the_lost_coordinator_are_rows_with_its_error(outage: Lost, command: Command) -> None:
     rows = command("group", "describe", outage.served, outage.lost, status=1).rows
     assert [row["group"] for row in rows] == [outage.served, outage.lost]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -80,6 +83,30 @@ def test_records_behind_the_start_are_shown_with_their_state(
         consumer.close()
     ranges = [(row["first"], row["last"], row["state"]) for row in run("share", "state", jobs).rows]
     assert ranges == [(0, 0, "available"), (1, 3, "acknowledged")]
+
+
+def test_the_records_that_a_member_has_are_shown_by_the_leader(command_brokers: list[Broker], jobs: str) -> None:
+    """Apache Kafka has no API for them, so the output says that the state is the stored one."""
+    told = []
+    for broker in command_brokers:
+        settings = {"bootstrap.servers": broker.bootstrap, "group.id": jobs, "share.acknowledgement.mode": "explicit"}
+        consumer = ShareConsumer(settings)
+        consumer.subscribe([jobs])
+        deadline = time.monotonic() + 60
+        while not consumer.poll(0.3):
+            assert time.monotonic() < deadline
+        words = [sys.executable, "-m", "odradek", "share", "records", jobs, "-b", broker.bootstrap, "-o", "json"]
+        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        told.append(([(row["first"], row["last"], row["state"], row["deliveries"]) for row in rows], done.stderr))
+        if broker is command_brokers[0]:
+            assert rows[0]["member"]
+            assert rows[0]["until"]
+        consumer.close()
+    assert told[0] == ([(0, 3, "acquired", 1)], "")
+    rows, note = told[1]
+    assert rows == [(0, 3, "new", 0)]
+    assert "not Odradek's" in note
 
 
 def test_other_groups_and_missing_topics_are_refused(run: Run, topic: str) -> None:

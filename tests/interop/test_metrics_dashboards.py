@@ -18,7 +18,7 @@ from tests.interop.local import SOON_S
 from tests.interop.prometheus import MONITORING, Prometheus, page, promtool, values
 from tests.interop.watched import LAGS, Load, WatchedCluster, fall_behind
 
-pytestmark = [pytest.mark.metrics, pytest.mark.odradek_only]
+pytestmark = [pytest.mark.metrics, pytest.mark.odradek_only, pytest.mark.ci]
 
 TOPICS = ["orders", "payments"]
 ALONE = "alone"

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from coordinator.cluster.record import decode_batches
 from tests.interop.either_node import Make
-from tests.interop.several_controllers import DIRECTORIES, SeveralControllers, described, leader_of
+from tests.interop.several_controllers import DIRECTORIES, SeveralControllers, lags, leader_of
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -23,13 +23,6 @@ def create(bootstrap: str, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     new = [NewTopic(name, 1, 1)]
     admin.create_topics(new, operation_timeout=SOON_S, request_timeout=SOON_S)[name].result(SOON_S)
-
-
-def lags(bootstrap: str) -> dict[int, object]:
-    """Returns the lag of each voter; None if it is unknown."""
-    replicas = described(bootstrap)["replicas"]
-    assert isinstance(replicas, list)
-    return {replica["node"]: replica["lag"] for replica in replicas if replica["role"] != "observer"}
 
 
 def batches(data: Path) -> list[tuple[int, int, object, object]]:

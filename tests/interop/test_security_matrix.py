@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -40,8 +41,29 @@ SOON_S = 30
 WHO = ("User:ANONYMOUS", f"User:{SUBJECT}", f"User:{ALICE}")
 """The users of each way: by SSL without a certificate, with one, and by SASL."""
 
+IN_CI = "confluent-kafka"
+"""The client of CI's slice: it has every way to connect."""
+
+
 ADMITTED = [(client, way) for client in CLIENTS for way in WAYS if way.mechanism not in client.lacks]
 TURNED_AWAY = [(client, refusal) for client in CLIENTS for refusal in REFUSALS if refusal.mechanism not in client.lacks]
+
+
+def in_ci(cells: Sequence[tuple[Client, Way | Refusal]]) -> list[object]:
+    """Returns the parameters of a test; those of one client are in CI's slice."""
+    return [pytest.param(client, way, marks=pytest.mark.ci if client.name == IN_CI else ()) for client, way in cells]
+
+
+class Clients(dict[str, SecuredClient]):
+    """The clients by name, each made at its first use."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def __missing__(self, name: str) -> SecuredClient:
+        self[name] = made = next(client for client in CLIENTS if client.name == name).make(self._folder)
+        return made
 
 
 class Scene(NamedTuple):
@@ -49,7 +71,7 @@ class Scene(NamedTuple):
 
     broker: SecuredBroker
     log: BrokerLog
-    clients: dict[str, SecuredClient]
+    clients: Clients
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +83,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     folder = tmp_path_factory.mktemp("clients")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_TOOL_OPTIONS", broker.tokens.java_options)
-        made = {client.name: client.make(folder) for client in CLIENTS}
+        made = Clients(folder)
         yield Scene(broker, BrokerLog(broker.log), made)
     for client in made.values():
         client.close()
@@ -93,14 +115,14 @@ def make_topics(broker: SecuredBroker) -> None:
         entry.result(SOON_S)
 
 
-@pytest.mark.parametrize(("client", "way"), ADMITTED, ids=lambda one: one.name)
+@pytest.mark.parametrize(("client", "way"), in_ci(ADMITTED), ids=lambda one: one.name)
 def test_a_client_gets_in_and_reads_what_it_wrote(scene: Scene, client: Client, way: Way) -> None:
     access, topic = way.access(scene.broker), topic_of(client, way)
     scene.clients[client.name].produce(access, topic, VALUES)
     assert scene.clients[client.name].consume(access, topic, len(VALUES)) == VALUES
 
 
-@pytest.mark.parametrize(("client", "refusal"), TURNED_AWAY, ids=lambda one: one.name)
+@pytest.mark.parametrize(("client", "refusal"), in_ci(TURNED_AWAY), ids=lambda one: one.name)
 def test_a_client_is_refused_and_told_why(scene: Scene, client: Client, refusal: Refusal) -> None:
     access, library = refusal.access(scene.broker), scene.clients[client.name]
     topic = CLOSED_TOPIC if refusal.lets_in else OPEN
@@ -167,6 +189,7 @@ def messages(access: Access, client: WireClient) -> Iterator[bytes]:
         yield exchange.final(client.ask(first, SaslAuthenticateResponse, 2).auth_bytes)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("raw", RAW, ids=[raw.name for raw in RAW])
 def test_a_refusal_is_one_line_of_the_log(scene: Scene, raw: Raw) -> None:
     (refusal,) = (one for one in REFUSALS if one.name == raw.access)

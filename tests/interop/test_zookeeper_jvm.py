@@ -15,7 +15,13 @@ pytestmark = [pytest.mark.zookeeper, pytest.mark.odradek_only]
 TOPICS = "kafka.admin.TopicCommand"
 VERSIONS = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "1.1.1")
 WITH_OFFSET_CHECKER = VERSIONS[:3]
+IN_CI = (VERSIONS[0], VERSIONS[-1])
 """The versions with ConsumerOffsetChecker, which 1.0 has removed."""
+
+
+def in_ci(versions: tuple[str, ...]) -> list[object]:
+    """Returns the parameters of a test; those of the oldest and the newest version are in CI's slice."""
+    return [pytest.param(version, marks=pytest.mark.ci if version in IN_CI else ()) for version in versions]
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +63,7 @@ def test_tools_create_alter_and_delete_topics(broker: Odradek, connect: str, ver
         assert not client.exists(f"/config/topics/{name}")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", in_ci(VERSIONS))
 def test_a_console_consumer_reads_all_and_goes_on_where_it_was(
     broker: Odradek, connect: str, tmp_path: Path, version: str
 ) -> None:
@@ -78,7 +84,7 @@ def test_a_console_consumer_reads_all_and_goes_on_where_it_was(
             assert client.get(f"/consumers/{group}/offsets/{topic}/0")[0] == b"%d" % values.stop
 
 
-@pytest.mark.parametrize("version", WITH_OFFSET_CHECKER)
+@pytest.mark.parametrize("version", in_ci(WITH_OFFSET_CHECKER))
 def test_the_offset_checker_shows_lag_and_owner(broker: Odradek, connect: str, version: str) -> None:
     topic, group = f"checked-{version}", f"checked-group-{version}"
     produce(broker, topic, range(10))

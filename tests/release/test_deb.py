@@ -10,7 +10,7 @@ import pytest
 
 from broker.config.sources import from_file, load
 from release import deb
-from release.image import version
+from release.library import version
 from tests.interop.processes import run
 
 
@@ -20,7 +20,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if not shutil.which("dpkg-deb"):
         pytest.fail("dpkg-deb is part of the machines that build releases")
     monkeypatch.setattr(deb, "DIST", tmp_path)
-    monkeypatch.setattr(deb, "install_library", lambda root: deb.write(root, f"{deb.LIBRARY}/odradek/__init__.py", ""))
+    monkeypatch.setattr(deb, "install_library", lambda _, folder: deb.write(folder, "odradek/__init__.py", ""))
     deb.build()
     (package,) = tmp_path.glob("odradek_*.deb")
     return package

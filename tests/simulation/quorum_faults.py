@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import Final
+from typing import Final, TypeVar
 
 from coordinator.quorum.replicas import ReplicaKey
 from coordinator.quorum.roles import Role
@@ -14,6 +14,8 @@ from tests.simulation.quorum_node import QuorumNode
 from tests.simulation.quorum_world import QuorumWorld
 
 Fault = Callable[[QuorumWorld], None]
+
+W = TypeVar("W", bound=QuorumWorld)
 
 MAX_JUMP_MS: Final = 20_000
 
@@ -187,8 +189,8 @@ def move(world: QuorumWorld) -> None:
 def upgrade(world: QuorumWorld) -> None:
     leader = world.leader()
     if leader is not None and leader.raft is not None and not leader.raft.kraft_version:
-        code = leader.raft.upgrade(1, leader.now_ms)
-        world.counts["upgraded" if not code else "upgrade rejected"] += 1
+        problem = leader.raft.upgrade(1, leader.now_ms)
+        world.counts["upgraded" if problem is None else "upgrade rejected"] += 1
         leader.carry_out()
 
 
@@ -224,13 +226,17 @@ KINDS: Final = [fault for fault, weight in FAULTS for _ in range(weight)]
 
 def simulate(seed: int, steps: int, rules: Rules = RULES, kind: type[QuorumNode] = QuorumNode) -> QuorumWorld:
     """Runs a quorum through faults, and checks it."""
-    world = QuorumWorld(seed, rules, kind)
+    return run(QuorumWorld(seed, rules, kind), steps, KINDS)
+
+
+def run(world: W, steps: int, kinds: Sequence[Callable[[W], None]]) -> W:
+    """Runs the world through faults of these kinds, and checks it."""
     for node in world.nodes.values():
         if node.node_id <= len(world.voter_sets.get(NO_OFFSET, world.static_voters)) or world.dice.random() < 0.4:
             node.start()
     world.run_for(world.dice.choice((0, 500, 3_000)))
     for _ in range(steps):
-        fault = world.dice.choice(KINDS)
+        fault = world.dice.choice(kinds)
         world.counts[fault.__name__] += 1
         fault(world)
         world.run_for(world.dice.choice((0, 1, 10, 100, 700, 2_500)))

@@ -15,7 +15,7 @@ from coordinator.cluster.snapshot import SnapshotId
 from coordinator.quorum.leadership import Location
 from coordinator.quorum.leading import fill_piece
 from coordinator.quorum.observer import BeginSnapshot, DropSnapshot, WritePiece
-from coordinator.quorum.pieces import SnapshotPiece
+from coordinator.quorum.pieces import PieceWish, SnapshotPiece
 from coordinator.quorum.raft import Raft
 from coordinator.quorum.ready import (
     AdoptSnapshot,
@@ -27,6 +27,7 @@ from coordinator.quorum.ready import (
     RaftReply,
     ReadRecords,
     Ready,
+    RecoveredLog,
     Request,
     Response,
     Send,
@@ -43,6 +44,7 @@ from protocol.messages.fetch import FetchResponse
 from protocol.messages.fetch_snapshot import FetchSnapshotResponse
 from protocol.records.control import KRaftVersionRecord
 from protocol.types import Uuid
+from tests.simulation.faulty_disk import Crash
 from tests.simulation.quorum_disk import QuorumDisk, StoredBatch, StoredSnapshot, is_whole
 
 LISTENER: Final = "CONTROLLER"
@@ -136,7 +138,7 @@ class QuorumNode:
         self.raft = Raft(
             replica,
             world.config._replace(auto_join=self.auto_join),
-            self.disk.recovered(),
+            self.recovered(),
             self.disk.state,
             world.static_voters,
             world.bootstrap,
@@ -148,6 +150,10 @@ class QuorumNode:
         self._high_watermark = self.raft.high_watermark
         self._role = None
         self.carry_out()
+
+    def recovered(self) -> RecoveredLog:
+        """Returns the log as it is found at start."""
+        return self.disk.recovered()
 
     def stop(self, *, power: bool) -> None:
         """Ends the process, or cuts the machine's power."""
@@ -188,7 +194,7 @@ class QuorumNode:
         """Carries out what the core wants, until it wants nothing more."""
         try:
             self._carry_out()
-        except Crashed:
+        except (Crashed, Crash):
             self.world.crash(self, power=self.world.dice.random() < 0.5)
 
     def _carry_out(self) -> None:
@@ -221,6 +227,17 @@ class QuorumNode:
     def store(self, state: QuorumState) -> None:
         """Stores `quorum-state` durably."""
         self.disk.state = state
+
+    def read(self, wish: ReadRecords) -> bytes:
+        """Returns batches of the log."""
+        return self.disk.read(wish.offset, wish.max_bytes)
+
+    def read_piece(self, wish: PieceWish) -> SnapshotPiece | None:
+        """Returns a piece of a snapshot; None if it is gone."""
+        snapshot = self.disk.snapshots.get(wish.snapshot_id)
+        content = b"" if snapshot is None else snapshot.content
+        piece = SnapshotPiece(content[wish.position : wish.position + wish.max_bytes], len(content))
+        return piece if content else None
 
     def make_durable(self, offset: int) -> None:
         """Makes everything before an offset survive a power cut."""
@@ -283,13 +300,10 @@ class QuorumNode:
         response = reply.response
         if isinstance(reply.read, ReadRecords):
             assert isinstance(response, FetchResponse)
-            response.responses[0].partitions[0].records = self.disk.read(reply.read.offset, reply.read.max_bytes)
+            response.responses[0].partitions[0].records = self.read(reply.read)
         elif reply.read is not None:
             assert isinstance(response, FetchSnapshotResponse)
-            snapshot = self.disk.snapshots.get(reply.read.snapshot_id)
-            wish, content = reply.read, b"" if snapshot is None else snapshot.content
-            piece = SnapshotPiece(content[wish.position : wish.position + wish.max_bytes], len(content))
-            fill_piece(response, piece if content else None)
+            fill_piece(response, self.read_piece(reply.read))
         if sender is None:
             self.world.operator_answered(response)
         else:

@@ -46,6 +46,12 @@ from tests.simulation.quorum_node import CONFIG, LISTENER, QuorumNode
 SETTLE_MS: Final = 60_000
 """Time within which a quorum without faults elects a leader and commits everything: many times what it needs."""
 
+MAX_SENDS: Final = 150
+"""Maximum number of requests that a node sends another in a second: 50 at the shortest pause, and some with news."""
+
+JOIN_MS: Final = 10_000
+"""Time in which an AddRaftVoter arrives and is complete: MAX_DELAY_MS, and two requests' timeouts."""
+
 MAX_DELAY_MS: Final = 2_500
 """Maximum delay of a message, longer than a request's timeout."""
 
@@ -62,21 +68,15 @@ VERSIONS: Final[Mapping[type, int]] = {
 }
 
 
-class CountedRules(Rules):
-    """The rules, with a count of the transitions between roles."""
+def counted(rules: Rules, transitions: Counter[tuple[Role, Role, bool]]) -> Rules:
+    """Returns the rules, with a count of the transitions between roles."""
 
-    def __init__(self, rules: Rules, transitions: Counter[tuple[Role, Role, bool]]) -> None:
-        self._rules = rules
-        self._transitions = transitions
+    class Counted(type(rules)):  # type: ignore[misc]  # the class of a planted fault
+        def check_transition(self, before: Role, epoch: int, after: Role, new_epoch: int) -> None:
+            super().check_transition(before, epoch, after, new_epoch)
+            transitions[before, after, new_epoch > epoch] += 1
 
-    def __getattribute__(self, name: str) -> object:
-        if name in ("check_transition", "_rules", "_transitions"):
-            return object.__getattribute__(self, name)
-        return getattr(object.__getattribute__(self, "_rules"), name)
-
-    def check_transition(self, before: Role, epoch: int, after: Role, new_epoch: int) -> None:
-        self._rules.check_transition(before, epoch, after, new_epoch)
-        self._transitions[before, after, new_epoch > epoch] += 1
+    return Counted()
 
 
 class QuorumWorld:
@@ -86,7 +86,7 @@ class QuorumWorld:
         self.dice = dice = Random(seed)
         self.counts: Counter[str] = Counter()
         self.transitions: Counter[tuple[Role, Role, bool]] = Counter()
-        self.rules: Rules = CountedRules(rules, self.transitions)
+        self.rules: Rules = counted(rules, self.transitions)
         self.now_ms = 0
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._event_id = 0
@@ -116,9 +116,15 @@ class QuorumWorld:
         self.is_restored = False
         """True once a majority has lost committed records with their disks, which no protocol survives: then a node's
         own high watermark is all that must hold."""
+        self.sends: Counter[tuple[int, Location, int]] = Counter()
+        """Requests by sender, receiver and second."""
+        self.joining: dict[int, int] = {}
+        """The time of the last AddRaftVoter for each node: its directory may be added to the voters soon after."""
         self.has_moved = False
         """True once a node has another address than the voter set says, so that it can't be asked for its vote."""
-        self.config = CONFIG._replace(election_timeout_ms=dice.choice((1_000, 1_000, 1_000, 100)))
+        self.config = CONFIG._replace(
+            election_timeout_ms=dice.choice((1_000, 1_000, 1_000, 100)), retry_backoff_ms=100 if seed % 4 else 20
+        )
         # The nodes
         self.is_static = dice.random() < 0.25
         voters, others = dice.choice((1, 2, 3, 3, 3, 3, 4, 5)), dice.choice((0, 0, 1, 1, 2))
@@ -205,6 +211,9 @@ class QuorumWorld:
     def deliver_request(self, node: QuorumNode, send: Send) -> None:
         """Sends a request over the network."""
         incarnation, correlation_id = node.incarnation, send.correlation_id
+        count = (node.node_id, send.destination, self.now_ms // 1_000)
+        self.sends[count] += 1
+        assert self.sends[count] <= MAX_SENDS, f"node {node.node_id} is busy: it asks {send.destination} all the time"
         receiver = self._at(send.destination)
 
         def failed(code: ErrorCode) -> None:
@@ -220,6 +229,8 @@ class QuorumWorld:
             return
         sender = (node.node_id << 20 | incarnation, correlation_id)
         request = send.request
+        if isinstance(request, AddRaftVoterRequest):
+            self.joining[request.voter_id] = self.now_ms
         self.after(self._delay(), lambda: receiver.receive(request, sender))
         if self.duplicates and self.dice.random() < self.duplicates:
             self.counts["duplicate"] += 1
@@ -375,13 +386,17 @@ class QuorumWorld:
         """Appends a batch, if the node leads."""
         assert node.raft is not None
         self.proposed += 1
-        value = b"%d" % self.proposed
+        batch = self.batch(self.proposed, self.dice.choice((1, 1, 3)))
         try:
-            node.raft.propose(build([Record(0, 0, None, value)] * self.dice.choice((1, 1, 3))), node.now_ms)
+            node.raft.propose(batch, node.now_ms)
         except KafkaError:
             return False
         node.carry_out()
         return True
+
+    def batch(self, number: int, records: int) -> bytearray:
+        """Returns a client's change."""
+        return build([Record(0, 0, None, b"%d" % number)] * records)
 
     def operator_answered(self, response: Response) -> None:
         self.answers.append(response)
@@ -398,7 +413,10 @@ class QuorumWorld:
                 yield recovered
 
     def survives_loss(self, key: ReplicaKey) -> bool:
-        """True if every voter set keeps a majority when another voter is lost."""
+        """True if every voter set keeps a majority when another voter is lost. A node that is being added may be
+        needed for the majority that it becomes a part of."""
+        if self.now_ms - self.joining.get(key.node_id, -JOIN_MS) < JOIN_MS:
+            return False
         gone = self.dead.keys() | {key}
         return all(2 * sum(voter.key not in gone for voter in voters) > len(voters) for voters in self._voter_sets())
 
@@ -422,6 +440,7 @@ class QuorumWorld:
             listeners=[Listener(name=LISTENER, host=node.location.host, port=node.location.port)],
             ack_when_committed=self.dice.random() < 0.7,
         )
+        self.joining[node.node_id] = self.now_ms
         leader.receive(request, None)
 
     def remove_voter(self, key: ReplicaKey, leader: QuorumNode) -> None:
@@ -502,9 +521,9 @@ class QuorumWorld:
         living = self._living(voters)
         if len(living) - 1 > len(voters) // 2:
             self._cut_off(self.dice.choice([node_id for node_id in living if node_id != leader.node_id]))
-        self.run_for(8_000)
-        self.cut.clear()
         self.run_for(5_000)
+        self.cut.clear()
+        self.run_for(3_000)
         is_same = leader.raft is raft and raft.role is Role.LEADER and raft.epoch == epoch
         assert is_same, "the leader of a majority is replaced"
 

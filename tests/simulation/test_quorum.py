@@ -17,11 +17,12 @@ from coordinator.quorum.roles import MAY_FOLLOW_IN_EPOCH, MAY_FOLLOW_IN_LATER_EP
 from coordinator.quorum.rules import Rules
 from coordinator.quorum.voter_set import VoterSet
 from tests.simulation.detection import finding
-from tests.simulation.quorum_faults import simulate, simulate_hasty, simulate_restored
+from tests.simulation.quorum_faults import KINDS, run, simulate, simulate_hasty, simulate_restored
 from tests.simulation.quorum_node import QuorumNode
+from tests.simulation.quorum_world import QuorumWorld
 
 STEPS = 40
-SEEDS = range(12)
+SEEDS = (*range(12), 512586)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -32,7 +33,7 @@ def test_a_quorum_keeps_what_is_committed_and_recovers(seed: int) -> None:
 def test_everything_that_may_happen_happens() -> None:
     counts: Counter[str] = Counter()
     transitions: Counter[tuple[Role, Role, bool]] = Counter()
-    for seed in (*range(40), 73):  # the last has the rarest transition, of a candidate to a later leader's follower
+    for seed in (*range(40), 185):  # the last has the rarest transition, of a leader to a later leader's follower
         world = simulate(seed, STEPS)
         counts += world.counts
         transitions += world.transitions
@@ -203,7 +204,7 @@ class StaysProspective(Rules):
         (CountsCommittedVoters, "have flushed it", range(10)),
         (CountsHalf, "have flushed it", range(10)),
         (AcceptsAnyEpoch, "does not recover", range(18, 50)),
-        (ComparesLength, "other committed records", range(11, 40)),
+        (ComparesLength, "other committed records", range(2, 30)),
         (VotesForAnyLog, "committed records", range(12, 40)),
         (VotesTwice, "another batch", range(9, 60)),
         (GrantsEveryPreVote, "is replaced", range(10)),
@@ -212,12 +213,23 @@ class StaysProspective(Rules):
         (OnlyVoterResigns, "nobody leads", range(10)),
         (DoesNotCountItself, "is replaced", range(10)),
         (CountsItselfOutside, "have flushed it", range(14, 40)),
-        (OnlyVotersElect, "does not recover", range(20, 60)),
-        (StaysProspective, "does not recover", range(3, 40)),
+        (OnlyVotersElect, "does not recover", range(190, 230)),
+        (StaysProspective, "does not recover", range(58, 80)),
     ],
 )
 def test_a_fault_of_the_rules_is_found_out(rules: type[Rules], text: str, seeds: range) -> None:
     assert text in finding(lambda seed: simulate(seed, STEPS, rules()), seeds)
+
+
+def test_nodes_without_a_pause_after_failures_are_found_out() -> None:
+    """KAFKA-17751 and KAFKA-19605: a node asks again as fast as it is answered, and uses up a processor."""
+
+    def busy(seed: int) -> None:
+        world = QuorumWorld(seed)
+        world.config = world.config._replace(retry_backoff_ms=1)
+        run(world, STEPS, KINDS)
+
+    assert "busy" in finding(busy, range(10))
 
 
 class LyingDisk(QuorumNode):

@@ -1,4 +1,4 @@
-"""Limits on the registration of a node, because every node keeps registrations in memory for ever.
+"""Limits on the registration of a node, and on a voter, because every node keeps them in memory for ever.
 
 Kafka has no such limits. They are far above the needs of any machine, and keep a faulty or hostile node from filling
 the metadata log: a registration record has a few hundred kilobytes at most.
@@ -34,11 +34,18 @@ PROTOCOLS: Final = range(4)
 """The valid security protocols: PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
 
 
-class _ListenerFields(Protocol):
-    name: str
-    host: str
-    port: int
-    security_protocol: int
+class _AddressFields(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+
+
+class _ListenerFields(_AddressFields, Protocol):
+    @property
+    def security_protocol(self) -> int: ...
 
 
 class _FeatureFields(Protocol):
@@ -57,17 +64,31 @@ def check_listeners(listeners: Sequence[_ListenerFields]) -> None:
     """Raises INVALID_REGISTRATION for listeners that other nodes couldn't connect to, or whose record they couldn't
     read. Kafka answers UNKNOWN_SERVER_ERROR to most of these.
     """
-    if not listeners:
-        raise invalid("No listeners specified in request")
-    if len(listeners) > MAX_LISTENERS:
-        raise invalid(f"{len(listeners)} listeners in request, more than {MAX_LISTENERS}")
-    if len({listener.name for listener in listeners}) != len(listeners):
-        raise invalid("Duplicate listener name in request")
+    problem = problem_of_addresses(listeners)
+    if problem is not None:
+        raise invalid(problem)
     for listener in listeners:
-        check_text("Listener name", listener.name)
-        check_text(f"Host of listener {listener.name}", listener.host)
-        if not listener.host or not listener.port or listener.security_protocol not in PROTOCOLS:
-            raise invalid(f"Listener {listener.name} has no host, port or known security protocol")
+        if listener.security_protocol not in PROTOCOLS:
+            raise invalid(f"Listener {listener.name} has no known security protocol")
+
+
+def problem_of_addresses(listeners: Sequence[_AddressFields]) -> str | None:
+    """Returns what is wrong with a node's listeners, apart from their security protocols; None if nothing is."""
+    if not listeners:
+        return "No listeners specified in request"
+    if len(listeners) > MAX_LISTENERS:
+        return f"{len(listeners)} listeners in request, more than {MAX_LISTENERS}"
+    if len({listener.name for listener in listeners}) != len(listeners):
+        return "Duplicate listener name in request"
+    for listener in listeners:
+        problem = problem_of_text("Listener name", listener.name) or problem_of_text(
+            f"Host of listener {listener.name}", listener.host
+        )
+        if problem is None and not (listener.host and listener.port):
+            problem = f"Listener {listener.name} has no host or port"
+        if problem is not None:
+            return problem
+    return None
 
 
 def check_features(features: Sequence[_FeatureFields]) -> None:
@@ -80,8 +101,16 @@ def check_features(features: Sequence[_FeatureFields]) -> None:
 
 def check_text(what: str, text: str | None) -> None:
     """Raises INVALID_REGISTRATION for a text that is too long; `what` names it in the message."""
-    if text is not None and len(text) > MAX_TEXT:
-        raise invalid(f"{what} in request has {len(text)} characters, more than {MAX_TEXT}")
+    problem = problem_of_text(what, text)
+    if problem is not None:
+        raise invalid(problem)
+
+
+def problem_of_text(what: str, text: str | None) -> str | None:
+    """Returns that a text is too long; None if it isn't."""
+    if text is None or len(text) <= MAX_TEXT:
+        return None
+    return f"{what} in request has {len(text)} characters, more than {MAX_TEXT}"
 
 
 def invalid(message: str) -> KafkaError:

@@ -5,7 +5,7 @@ Source: Kafka's FeatureControlManager.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 
 from coordinator.cluster.brokers.features import (
@@ -26,7 +26,9 @@ from protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from protocol.metadata_records.log import NoOpRecord
 from protocol.metadata_records.settings import FeatureLevelRecord
+from protocol.records.control import KRaftVersionRecord
 
 
 class UpgradeType(IntEnum):
@@ -39,23 +41,34 @@ class UpgradeType(IntEnum):
 
 
 def update_features(
-    image: Image, request: UpdateFeaturesRequest, ticket: Ticket[UpdateFeaturesResponse], min_insync_replicas: int
+    image: Image,
+    request: UpdateFeaturesRequest,
+    ticket: Ticket[UpdateFeaturesResponse],
+    min_insync_replicas: int,
+    kraft_problem: Callable[[int], KafkaError | None],
 ) -> ClusterResult:
-    """Returns the decision: all levels change, or none does."""
+    """Returns the decision: all levels change, or none does. `kraft_problem` returns why the quorum can't get a
+    kraft.version."""
     updates = {update.feature: update for update in request.feature_updates}
     proposed = {**image.features, **{name: update.max_version_level for name, update in updates.items()}}
     records: list[MetadataRecord] = []
     for update in updates.values():
         try:
             _check(image, update, proposed)
+            if update.feature == KRAFT_VERSION and (problem := kraft_problem(update.max_version_level)):
+                raise problem
         except KafkaError as error:
             message = f"The update failed for all features since the following feature had an error: {error.message}"
             return answered(ticket, UpdateFeaturesResponse(error_code=error.code, error_message=message))
-        if update.feature != KRAFT_VERSION:  # the metadata has no record of it
+        if update.feature != KRAFT_VERSION:
             records.append(FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level))
     elr = updates.get(ELR_VERSION)
     if elr is not None and elr.max_version_level > 0:
         records = [*elr_safety_records(image, min_insync_replicas), *records]
+    kraft = updates.get(KRAFT_VERSION)
+    if kraft is not None and kraft.max_version_level > image.kraft_version:
+        # The answer waits for the commit of the second record, and so of the first (KAFKA-16538).
+        records += [KRaftVersionRecord(version=0, k_raft_version=kraft.max_version_level), NoOpRecord()]
     results = [
         UpdatableFeatureResult(feature=update.feature, error_code=ErrorCode.NONE, error_message="NONE")
         for update in request.feature_updates
@@ -103,11 +116,6 @@ def _problem(image: Image, name: str, level: int, upgrade_type: UpgradeType) -> 
         return "Can't downgrade to a newer version."
     if level < current and name == KRAFT_VERSION:
         return "Can't downgrade the version of this feature."
-    if level > current and name == KRAFT_VERSION:
-        return (
-            "The voters of this cluster are in its configuration; only Apache Kafka can move them into the metadata "
-            "log."
-        )
     return None
 
 

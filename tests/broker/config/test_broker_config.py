@@ -141,6 +141,13 @@ def test_a_controller_s_listeners_are_those_of_its_names() -> None:
     assert config.has_peers
 
 
+def test_a_controllers_listener_on_all_interfaces_need_not_be_advertised() -> None:
+    listeners = {"listeners": "PLAINTEXT://0.0.0.0:1,C://0.0.0.0:2", "advertised.listeners": "PLAINTEXT://a:1"}
+    config = BrokerConfig.parse({**CONTROLLER, **listeners})
+    assert config.bound_controllers == (("C", "0.0.0.0", 2, "PLAINTEXT"),)
+    assert config.advertised_controllers == (("C", "", 2, "PLAINTEXT"),), "this machine's name, found when it is bound"
+
+
 def test_a_controller_without_a_broker_has_no_listeners_for_clients() -> None:
     config = BrokerConfig.parse({**CONTROLLER, "process.roles": "controller", "listeners": "C://a:2"})
     assert not config.is_broker
@@ -202,7 +209,7 @@ def test_a_node_without_names_of_controllers_listeners_has_no_peers() -> None:
         ({"replica.selector.class": "com.example.Nearest"}, "replica.selector.class is com.example.Nearest; "),
         (
             {"controller.quorum.voters": "1@a:1,2@b:1"},
-            "only this node, 1, can be a voter: a quorum of several controllers needs",
+            "controller.listener.names must contain at least one value appearing in the 'listeners' configuration",
         ),
         (
             {**CONTROLLER, "process.roles": "controller", "listeners": "C://:1", "controller.quorum.voters": "2@a:1"},

@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from broker.metadata.damage import LostMetadata, find_evidence
+from broker.metadata.damage import Guard, LostMetadata, find_evidence, write_flushed
 from broker.metadata.followed_log import FollowedLog
 from broker.metadata.log import open_metadata_log
 from broker.metadata.opening import Metadata, accept_loss
+from broker.metadata.replicated_log import ReplicatedLog
 from coordinator.cluster.quorum_state import QuorumState, write_quorum_state
 from coordinator.cluster.snapshot import SnapshotId, write_snapshot
+from coordinator.quorum.ready import ReadRecords
 from protocol.errors import KafkaError
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from protocol.records.batch import HEADER_SIZE, BatchHeader, iter_batches
+from protocol.records.batch import AT_LEADER_EPOCH, HEADER_SIZE, BatchHeader, iter_batches
 from storage.checkpoint import CLEAN_SHUTDOWN, write_clean_shutdown
 from storage.recovering.salvage import sound_batches
 from tests.broker.metadata.harness import MetadataHarness, now
@@ -228,6 +230,82 @@ def test_an_epoch_is_in_the_log_before_it_is_in_quorum_state(crashed: Crashed) -
     crashed.open()
     (crashed.folder() / "quorum-state").write_bytes(before)
     assert crashed.open().metadata_log.epoch == 3
+
+
+# A voter of several, which may lack what it has never flushed
+
+
+def open_voter(harness: Crashed) -> ReplicatedLog:
+    """Opens the log as that of a voter of several."""
+    folder, disk = str(harness.folder()), harness.disk
+    return open_metadata_log(
+        ReplicatedLog,
+        harness.directories[0],
+        disk=disk,
+        clock=harness.clock,
+        worker=harness.worker,
+        guard=Guard(folder, find_evidence(folder, harness.directories, disk), disk),
+        is_only_copy=lambda _: False,
+    )
+
+
+def test_damage_in_what_a_voter_has_flushed_is_no_torn_end(crashed: Crashed) -> None:
+    position, header = crashed.batches()[-1]
+    write_flushed(str(crashed.folder()), header.next_offset, crashed.disk)
+    crashed.flip(position + HEADER_SIZE + 3)
+    with pytest.raises(LostMetadata, match=f"although everything before {header.next_offset} was flushed"):
+        open_voter(crashed)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"junk", b"00000000000000000099 00000000\n"])
+def test_damage_in_what_a_voter_has_not_flushed_is_cut(crashed: Crashed, content: bytes | None) -> None:
+    position, header = crashed.batches()[-1]
+    write_flushed(str(crashed.folder()), header.base_offset, crashed.disk)
+    if content is not None:
+        (crashed.folder() / "flushed-offset").write_bytes(content)
+    crashed.flip(position + HEADER_SIZE + 3)
+    assert open_voter(crashed).end_offset == header.base_offset
+
+
+@pytest.mark.parametrize(("at", "mask"), [(-1, 2), (-3, 4), (-1, 64)])
+def test_an_epoch_that_begins_without_a_leader_change_is_damage(crashed: Crashed, at: int, mask: int) -> None:
+    """No CRC covers the epoch of a batch."""
+    position, header = crashed.batches()[at]
+    crashed.flip(position + AT_LEADER_EPOCH + 3, mask)
+    with pytest.raises(LostMetadata, match=f"is damaged at offset {header.base_offset}: epoch .* leader change"):
+        open_voter(crashed)
+
+
+@pytest.mark.parametrize("byte", [7, AT_LEADER_EPOCH + 3, HEADER_SIZE + 3])
+def test_a_bit_that_flips_while_the_log_is_open_is_not_sent(crashed: Crashed, byte: int) -> None:
+    """Of the offset, of the epoch, and of the records."""
+    log = open_voter(crashed)
+    position, header = crashed.batches()[-2]
+    assert log.records(ReadRecords(header.base_offset, 1))
+    with crashed.segment.open("r+b") as file:
+        file.seek(position + byte)
+        damaged = file.read(1)[0] ^ 2
+        file.seek(position + byte)
+        file.write(bytes([damaged]))
+    with pytest.raises(KafkaError):
+        log.records(ReadRecords(header.base_offset, 1))
+
+
+def test_a_log_that_ends_in_a_later_epoch_than_quorum_state_is_refused(crashed: Crashed) -> None:
+    crashed.open()
+    crashed.open()
+    write_quorum_state(crashed.disk, str(crashed.folder()), QuorumState(2, 2))
+    with pytest.raises(LostMetadata, match="ends in epoch 3, but the last epoch in quorum-state is 2"):
+        open_voter(crashed)
+
+
+def test_the_only_copy_of_a_log_ends_where_it_was_flushed(crashed: Crashed) -> None:
+    header = crashed.batches()[-1][1]
+    write_flushed(str(crashed.folder()), header.next_offset, crashed.disk)
+    crashed.cut(crashed.batches()[-1][0])
+    assert f"flushed-offset shows that everything before offset {header.next_offset} was flushed" in refusal(crashed)
+    crashed.accept()
+    assert topics(crashed.open()) == TOPICS[:-1]
 
 
 def damaged(harness: Crashed) -> None:

@@ -17,9 +17,8 @@ from broker.steps import STEP_MS
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.formatting import WrongOwner, claim
 from coordinator.cluster.quorum_state import QuorumState, read_quorum_state
-from coordinator.cluster.record import MetadataRecord, decode_batches, encode_batch
+from coordinator.cluster.record import MetadataRecord, encode_batch
 from coordinator.cluster.snapshot import SnapshotId, snapshot_path, write_snapshot
-from coordinator.quorum.log_end import LogEnd
 from protocol.errors import KafkaError
 from protocol.metadata_records.log import NoOpRecord
 from protocol.records.control import (
@@ -135,42 +134,6 @@ async def test_a_voter_of_the_configuration_is_stored_in_version_0(tmp_path: Pat
     assert (state, cluster.loader.voters) == (QuorumState(1, 1, voters=(1,)), None)
 
 
-async def test_nothing_is_handed_out_before_it_is_on_the_device(tmp_path: Path) -> None:
-    harness = MetadataHarness(tmp_path)
-    log = led(harness.open())
-    harness.worker.at_once = False
-    end = append(log, [NoOpRecord()])
-    before = log.high_watermark
-    assert (end, len(log.committed_records(before, ALL))) == (before + 1, 0)
-    waiting = asyncio.create_task(log.committed(end))
-    await asyncio.sleep(0)
-    assert harness.worker.given
-    assert not log.committed_records(before, ALL)
-    harness.worker.work()
-    (batch,) = decode_batches(log.committed_records(before, ALL))
-    assert batch.records == [NoOpRecord()]
-    await waiting
-
-
-def test_whole_batches_are_handed_out_and_one_at_least(tmp_path: Path) -> None:
-    log = led(MetadataHarness(tmp_path).open())
-    (first, *_) = decode_batches(log.committed_records(0, ALL))
-    assert len(log.committed_records(0, 1)) == first.size_bytes
-    assert len(list(decode_batches(log.committed_records(0, ALL)))) > 1
-    assert sum(batch.size_bytes for batch in decode_batches(log.committed_records(0, ALL))) == log.size_bytes
-
-
-def test_an_epoch_ends_where_the_next_begins(tmp_path: Path) -> None:
-    harness = MetadataHarness(tmp_path)
-    harness.stop(harness.open())
-    before = harness.open(register=False).metadata_log.end_offset
-    log = led(harness.open(register=False))
-    (change,) = [batch for batch in log.batches(0) if batch.quorum and batch.epoch == log.epoch]
-    assert before == change.base_offset
-    assert log.epoch_end(log.epoch - 1) == LogEnd(change.base_offset, log.epoch - 1)
-    assert log.epoch_end(log.epoch) == LogEnd(log.end_offset, log.epoch)
-
-
 async def test_others_run_while_a_large_batch_is_committed(tmp_path: Path) -> None:
     harness = MetadataHarness(tmp_path)
     harness.clock.monotonic_ms = count(step=STEP_MS).__next__  # type: ignore[method-assign]
@@ -184,17 +147,6 @@ async def test_others_run_while_a_large_batch_is_committed(tmp_path: Path) -> No
     await committed
     assert image.offset == end - 1
     assert image.topic("orders") is not None
-
-
-async def test_who_waits_for_more_is_woken_by_a_commit(tmp_path: Path) -> None:
-    log = led(MetadataHarness(tmp_path).open())
-    waiting = log.advanced()
-    assert log.advanced() is waiting
-    end = append(log, [NoOpRecord()])
-    assert not waiting.done()
-    await log.committed(end)
-    assert waiting.done()
-    assert log.advanced() is not waiting
 
 
 def test_a_snapshot_is_read_in_pieces_until_it_goes(tmp_path: Path) -> None:

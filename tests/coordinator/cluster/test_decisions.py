@@ -95,7 +95,7 @@ def sessions_of(image: Image) -> BrokerSessions:
 
 def state(image: Image, sessions: BrokerSessions) -> DecisionState:
     options = OPTIONS._replace(tokens=TokenRules(SECRET))
-    return DecisionState(image, sessions, options, RULES, uuids(), NOW_MS, monotonic_ms=5)
+    return DecisionState(image, sessions, options, RULES, uuids(), NOW_MS, 5, lambda _: None)
 
 
 def result(image: Image, sessions: BrokerSessions, request: object) -> ClusterResult | Rejected:

@@ -65,7 +65,7 @@ class Controller:
         return self.machine.image
 
     def state(self, image: Image, configs: ConfigRules, now_ms: int) -> DecisionState:
-        return DecisionState(image, self.duties.sessions, OPTIONS, configs, bytes, now_ms, now_ms)
+        return DecisionState(image, self.duties.sessions, OPTIONS, configs, bytes, now_ms, now_ms, lambda _: None)
 
     def append(self, made: Sequence[NewBatch], _: int) -> int:
         self.tries_ms.append(self.clock.now_ms() - self.begun_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,22 @@ VERSION_0 = (
 VERSION_1 = f'{{"leaderId":-1,"leaderEpoch":2,"votedId":1,"votedDirectoryId":"{DIRECTORY}","data_version":1}}'
 """As Apache Kafka's FileQuorumStateStore writes them."""
 
+WRITTEN_0 = VERSION_0[:-1] + ',"checksum":2236985632}'
+WRITTEN_1 = VERSION_1[:-1] + ',"checksum":2323910948}'
+"""As Odradek writes them."""
+
 STATE_0 = QuorumState(leader_id=1, leader_epoch=2, voters=(1, 3))
 STATE_1 = QuorumState(leader_epoch=2, voted_id=1, voted_directory_id=uuid_from_text(DIRECTORY))
 
 
 @pytest.mark.parametrize(("state", "text"), [(STATE_0, VERSION_0), (STATE_1, VERSION_1)], ids=["0", "1"])
-def test_both_versions_are_apache_kafkas(tmp_path: Path, state: QuorumState, text: str) -> None:
+def test_apache_kafkas_files_are_read(tmp_path: Path, state: QuorumState, text: str) -> None:
+    (tmp_path / "quorum-state").write_text(text)
+    assert read_quorum_state(OsDisk(), str(tmp_path)) == state
+
+
+@pytest.mark.parametrize(("state", "text"), [(STATE_0, WRITTEN_0), (STATE_1, WRITTEN_1)], ids=["0", "1"])
+def test_both_versions_are_apache_kafkas_with_a_checksum(tmp_path: Path, state: QuorumState, text: str) -> None:
     write_quorum_state(OsDisk(), str(tmp_path), state)
     assert (tmp_path / "quorum-state").read_text() == text
     assert read_quorum_state(OsDisk(), str(tmp_path)) == state
@@ -39,6 +50,19 @@ def test_version_0_forgets_the_directory_of_the_vote(tmp_path: Path) -> None:
 
 def test_a_node_without_the_file_has_seen_no_epoch(tmp_path: Path) -> None:
     assert read_quorum_state(OsDisk(), str(tmp_path)) == QuorumState()
+
+
+@pytest.mark.parametrize("text", [WRITTEN_0, WRITTEN_1], ids=["0", "1"])
+def test_each_flipped_bit_is_detected_or_changes_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "quorum-state").write_text(text)
+    stored = read_quorum_state(OsDisk(), str(tmp_path))
+    for at in range(8 * len(text)):
+        content = bytearray(text.encode())
+        content[at // 8] ^= 1 << at % 8
+        (tmp_path / "quorum-state").write_bytes(content)
+        with suppress(CorruptCheckpoint):
+            assert read_quorum_state(OsDisk(), str(tmp_path)) == stored
+            assert b'"checksum"' not in content  # the name of the checksum itself
 
 
 def without(text: str, name: str) -> str:

@@ -92,7 +92,8 @@ class Peers:
             lambda: 0,
             0,
         )
-        self._ticket = 0
+        self.ticket = 0
+        """The ticket of the last request."""
         self._collect()
 
     def _collect(self) -> None:
@@ -121,11 +122,11 @@ class Peers:
 
     def ask(self, request: Request, version: int | None = None) -> Response | None:
         """Sends the node a request, and returns the answer; None while it waits."""
-        self._ticket += 1
+        self.ticket += 1
         newest = VERSIONS.get(type(request), 1) if version is None else version
-        self.raft.request(request, newest, LISTENER, self._ticket, self.now_ms)
+        self.raft.request(request, newest, LISTENER, self.ticket, self.now_ms)
         self._collect()
-        return next((reply.response for reply in self.ready.replies if reply.ticket == self._ticket), None)
+        return next((reply.response for reply in self.ready.replies if reply.ticket == self.ticket), None)
 
     def sent(self, kind: type[R], node_id: int | None = None) -> list[R]:
         """Returns the requests of a kind that the node has sent."""

@@ -7,6 +7,8 @@ import pytest
 
 from coordinator.cluster.quorum_state import QuorumState
 from coordinator.cluster.snapshot import SnapshotId
+from coordinator.quorum.electing import MAX_EPOCHS_AHEAD
+from coordinator.quorum.log_end import LAST_EPOCH
 from coordinator.quorum.observer import BeginSnapshot, WritePiece
 from coordinator.quorum.ready import AdoptSnapshot, AppendBatches, RecoveredLog, TruncateTo
 from coordinator.quorum.roles import MAY_FOLLOW_IN_EPOCH, MAY_FOLLOW_IN_LATER_EPOCH, Role, WrongTransition
@@ -124,6 +126,32 @@ def test_a_voter_that_does_not_know_pre_votes_does_not_stop_an_election() -> Non
     assert peers.raft.role is Role.CANDIDATE
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        vote_answer(0, granted=False, code=ErrorCode.INVALID_VOTER_KEY),
+        VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID, topics=[]),
+    ],
+)
+def test_a_voter_with_a_lasting_error_is_asked_once_in_an_election(answer: VoteResponse) -> None:
+    peers = Peers(log=TEN, state=QuorumState(-1, 5))
+    peers.pass_ms(1_000)
+    peers.answer(peers.last_send(VoteRequest), answer)
+    peers.pass_ms(500)
+    assert len(peers.sent(VoteRequest, 3)) == 1
+    assert peers.raft.role is Role.PROSPECTIVE  # node 2 may still grant its vote
+    peers.grant(2)
+    assert peers.raft.role is Role.CANDIDATE
+
+
+def test_a_voter_with_a_passing_error_is_asked_again_after_the_retry_backoff() -> None:
+    peers = Peers(log=TEN, state=QuorumState(-1, 5))
+    peers.pass_ms(1_000)
+    peers.answer(peers.last_send(VoteRequest), VoteResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE, topics=[]))
+    peers.pass_ms(20)
+    assert len(peers.sent(VoteRequest, 3)) == 2
+
+
 def test_a_rejected_pre_vote_ends_without_a_leader_or_with_the_leader_of_before() -> None:
     peers = Peers()
     peers.pass_ms(1_000)
@@ -230,6 +258,10 @@ def test_a_leader_grants_nothing_in_its_epoch() -> None:
         (vote_request(2, 5, to=directory(9)), ErrorCode.INVALID_VOTER_KEY),
         (vote_request(2, 5, to=bytes(16)), ErrorCode.NONE),
         (vote_request(2, 5, 1, 5, pre_vote=True), ErrorCode.NONE),
+        (vote_request(2, 4 + MAX_EPOCHS_AHEAD), ErrorCode.NONE),
+        (vote_request(2, 5 + MAX_EPOCHS_AHEAD), ErrorCode.INVALID_REQUEST),
+        (vote_request(2, LAST_EPOCH), ErrorCode.INVALID_REQUEST),
+        (begin_request(2, 5 + MAX_EPOCHS_AHEAD), ErrorCode.INVALID_REQUEST),
         (begin_request(2, 3), ErrorCode.FENCED_LEADER_EPOCH),
         (begin_request(-1, 5), ErrorCode.INVALID_REQUEST),
         (begin_request(2, 5), ErrorCode.NONE),
@@ -237,6 +269,22 @@ def test_a_leader_grants_nothing_in_its_epoch() -> None:
 )
 def test_a_request_of_an_election_is_checked(request_: VoteRequest | BeginQuorumEpochRequest, code: ErrorCode) -> None:
     assert error_of(Peers(state=QuorumState(-1, 4)).ask(request_)) == code
+
+
+def test_the_leader_survives_a_request_with_an_epoch_far_ahead() -> None:
+    peers = Peers()
+    peers.elect()
+    peers.ask(vote_request(2, LAST_EPOCH, 99, 1))
+    peers.ask(end_request(2, LAST_EPOCH, [3]))
+    assert (peers.raft.role, peers.raft.epoch) == (Role.LEADER, 1)
+
+
+@pytest.mark.parametrize("state", [QuorumState(-1, LAST_EPOCH), QuorumState(ME, LAST_EPOCH)])
+def test_no_election_begins_in_the_last_epoch(state: QuorumState) -> None:
+    peers = Peers(voters=(ME,), state=state)
+    peers.pass_ms(60_000)
+    assert peers.raft.epoch == LAST_EPOCH
+    assert peers.raft.role is not Role.LEADER
 
 
 def test_a_second_leader_of_an_epoch_is_not_followed() -> None:
@@ -354,6 +402,17 @@ def test_a_fetch_waits_for_records_a_higher_high_watermark_or_its_time() -> None
     assert peers.fetched_by(3, end + 1, 1, max_wait_ms=500, high_watermark=committed) is None
     peers.pass_ms(500)
     assert len(peers.ready.replies) == replies + 2
+
+
+def test_a_waiting_fetch_of_a_closed_connection_is_forgotten() -> None:
+    peers = Peers()
+    peers.elect()
+    end, committed = peers.raft.end_offset, peers.raft.high_watermark
+    peers.fetched_by(3, end, 1, max_wait_ms=LAST_EPOCH, high_watermark=committed)
+    replies = len(peers.ready.replies)
+    peers.raft.forget(peers.ticket)
+    peers.propose()
+    assert len(peers.ready.replies) == replies
 
 
 def test_a_waiting_fetch_is_answered_when_the_leader_loses_its_epoch() -> None:
@@ -507,6 +566,33 @@ def test_a_snapshot_is_fetched_in_pieces_and_adopted() -> None:
     assert (peers.raft.end_offset, peers.raft.high_watermark) == (50, 50)
 
 
+def test_a_follower_begins_no_election_while_its_leader_sends_a_snapshot() -> None:
+    """Redpanda's issue 30817: a follower that recovers begins an election again and again."""
+    peers = followed()
+    data = fetched(4, 2)
+    data.snapshot_id = fetch.SnapshotId(end_offset=50, epoch=3)
+    peers.fetch_answered(data)
+    for position in range(5):
+        peers.pass_ms(1_500)  # the fetch timeout is 2 seconds
+        peers.answer(peers.last_send(FetchSnapshotRequest), piece(position, b"a", 6))
+    assert peers.raft.role is Role.FOLLOWER
+    assert not peers.sent(VoteRequest)
+
+
+def test_a_leader_that_has_resigned_is_reported_as_resigned() -> None:
+    """KAFKA-17333: a resigned leader told the controller that it leads. KAFKA-13104: the controller resigns."""
+    peers = Peers(log=TEN)
+    peers.elect()
+    epoch = peers.raft.epoch
+    peers.clear()
+    peers.raft.resign(epoch - 1, peers.now_ms)
+    assert peers.raft.role is Role.LEADER  # the controller of an earlier epoch
+    peers.raft.resign(epoch, peers.now_ms)
+    peers.pass_ms(0)
+    assert peers.ready.leader is not None or peers.raft.ready().leader is not None
+    assert (peers.raft.role, peers.raft.leader_id) == (Role.RESIGNED, ME)
+
+
 def test_a_snapshot_below_the_high_watermark_is_refused() -> None:
     peers = followed()
     peers.fetch_answered(fetched(4, 2, b"", 10))
@@ -553,3 +639,56 @@ def test_a_clock_that_goes_back_changes_nothing() -> None:
     peers.raft.tick(999)
     assert peers.raft.role is Role.UNATTACHED
     assert peers.raft.deadline_ms <= 1_000
+
+
+# A full disk
+
+
+def test_a_leader_whose_disk_is_full_resigns_and_forgets_what_was_not_written() -> None:
+    peers = Peers(log=TEN)
+    peers.elect()
+    end_offset = peers.raft.end_offset
+    peers.propose()
+    peers.raft.not_written(end_offset, peers.now_ms)
+    peers.pass_ms(0)
+    assert (peers.raft.role, peers.raft.end_offset) == (Role.RESIGNED, end_offset)
+    assert peers.raft.high_watermark == end_offset
+    with pytest.raises(KafkaError):
+        peers.propose()
+
+
+def test_the_only_voter_leads_on_when_its_disk_is_full() -> None:
+    peers = Peers(voters=(1,), log=TEN)
+    peers.flush()
+    end_offset = peers.raft.end_offset
+    peers.propose()
+    peers.raft.not_written(end_offset, peers.now_ms)
+    assert (peers.raft.role, peers.raft.end_offset) == (Role.LEADER, end_offset)
+    peers.propose()
+    peers.flush()
+    assert peers.raft.high_watermark == end_offset + 1
+
+
+def test_the_only_voter_whose_epoch_could_not_be_written_tries_later() -> None:
+    peers = Peers(voters=(1,), log=TEN)
+    peers.raft.not_written(10, peers.now_ms)
+    assert peers.raft.role is Role.RESIGNED
+    peers.pass_ms(4_999)
+    assert peers.raft.role is Role.UNATTACHED
+    peers.pass_ms(2_000)
+    assert peers.raft.role is Role.LEADER
+
+
+def test_a_follower_whose_disk_is_full_neither_fetches_nor_begins_an_election() -> None:
+    peers = Peers(log=TEN, state=QuorumState(-1, 3))
+    peers.follow(2, 4)
+    peers.fetch_answered(fetched(4, 2, records(10, 4), 11))
+    peers.clear()
+    peers.raft.not_written(10, peers.now_ms)
+    peers.pass_ms(4_999)
+    assert peers.raft.role is Role.FOLLOWER
+    assert (peers.raft.end_offset, peers.raft.high_watermark) == (10, 10)
+    assert not peers.ready.sends
+    peers.pass_ms(1)
+    assert peers.sent(FetchRequest, 2)
+    assert peers.raft.role is Role.FOLLOWER

@@ -130,6 +130,33 @@ def test_an_impossible_change_is_rejected(request_: Request, code: ErrorCode) ->
     assert code_of(a_leader(1, 2, 3).ask(request_))[0] == code
 
 
+WRONG_LISTENERS = [
+    [(LISTENER, "n2", 9093), *((f"L{number}", "n2", 9093) for number in range(64))],
+    [(LISTENER, "n2", 9093), (LISTENER, "n3", 9093)],
+    [(LISTENER, "n" * 256, 9093)],
+    [(LISTENER, "n2", 9093), ("L" * 256, "n2", 9093)],
+    [(LISTENER, "", 9093)],
+    [(LISTENER, "n2", 0)],
+]
+"""Listeners that every node would have to store for ever, or that no node could connect to."""
+
+
+@pytest.mark.parametrize("listeners", WRONG_LISTENERS)
+def test_a_voter_has_few_listeners_with_short_names(listeners: list[tuple[str, str, int]]) -> None:
+    peers = a_leader(1, 2, 3)
+    end_offset = peers.raft.end_offset
+    peers.fetched_by(4, end_offset, 1)
+    added = add_request(4)
+    added.listeners = [Listener(name=name, host=host, port=port) for name, host, port in listeners]
+    assert code_of(peers.ask(added))[0] == ErrorCode.INVALID_REQUEST
+    updated = update_request(2, 1)
+    updated.listeners = [UpdatedListener(name=name, host=host, port=port) for name, host, port in listeners]
+    response = peers.ask(updated)
+    assert isinstance(response, UpdateRaftVoterResponse)
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+    assert peers.raft.end_offset == end_offset
+
+
 def test_only_a_leader_that_has_committed_in_its_epoch_changes_voters() -> None:
     peers = Peers()
     assert code_of(peers.ask(remove_request(2)))[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -223,16 +250,28 @@ def test_voters_of_the_configuration_are_upgraded_when_all_have_reported() -> No
     peers = a_leader(1, 2, static=True)
     assert peers.raft.kraft_version == 0
     assert code_of(peers.ask(remove_request(2)))[0] == ErrorCode.UNSUPPORTED_VERSION
-    assert peers.raft.upgrade(1, peers.now_ms) is ErrorCode.INVALID_UPDATE_VERSION
+    too_early = "Invalid upgrade of kraft.version to 1 because not all of the voters support it"
+    assert peers.raft.upgrade_problem(1) == (ErrorCode.INVALID_UPDATE_VERSION, too_early)
+    assert peers.raft.upgrade(1, peers.now_ms) == (ErrorCode.INVALID_UPDATE_VERSION, too_early)
     peers.ask(update_request(2, 1))
-    assert peers.raft.upgrade(2, peers.now_ms) is ErrorCode.INVALID_UPDATE_VERSION
-    assert peers.raft.upgrade(1, peers.now_ms) is ErrorCode.NONE
+    unknown = "Invalid upgrade of kraft.version from version 0 to 2"
+    assert peers.raft.upgrade(2, peers.now_ms) == (ErrorCode.INVALID_UPDATE_VERSION, unknown)
+    end_offset = peers.raft.end_offset
+    assert peers.raft.upgrade_problem(1) is None
+    assert peers.raft.end_offset == end_offset
+    assert peers.raft.upgrade(1, peers.now_ms) is None
+    assert peers.raft.end_offset == end_offset + 2
+    assert peers.raft.upgrade(1, peers.now_ms) is None
+    assert peers.raft.end_offset == end_offset + 2, "it is the present version: nothing is written"
     assert (peers.raft.kraft_version, peers.raft.voters.is_voter(peers.raft.describe(peers.now_ms)[0][1].key)) == (
         1,
         True,
     )
     assert [voter.key.directory_id for voter in peers.raft.voters] == [directory(1), directory(2)]
-    assert peers.raft.upgrade(0, peers.now_ms) is ErrorCode.INVALID_UPDATE_VERSION
+    downgrade = "Invalid upgrade of kraft.version from version 1 to 0 because the new version is a downgrade"
+    assert peers.raft.upgrade(0, peers.now_ms) == (ErrorCode.INVALID_UPDATE_VERSION, downgrade)
+    peers.follow(2, 9)
+    assert peers.raft.upgrade(1, peers.now_ms) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
 
 
 def test_truncation_restores_the_voters_of_before() -> None:

@@ -13,6 +13,7 @@ import pytest
 from broker.share.hosted import without
 from coordinator.share.batches import StateBatch, combine
 from coordinator.share_partition.acknowledge import Acknowledgement
+from coordinator.share_partition.description import LogAndMembers, describe
 from coordinator.share_partition.expiry import archive_aborted, move_log_start
 from coordinator.share_partition.holdback import Facts, HoldbackRules, hold_back
 from coordinator.share_partition.request import RECORD_LIMIT, Acquired
@@ -36,6 +37,8 @@ from tests.coordinator.share_partition.given import (
     share_partition,
 )  # fmt: skip
 from tests.counted_work import lines_run
+
+pytestmark = pytest.mark.source_only  # lines of compiled modules are not counted
 
 SIZE = 300
 LATER_MS = NOW_MS + 60_000
@@ -311,8 +314,14 @@ def write_one_state(size: int) -> Work:
     return lambda: combine(so_far, [StateBatch(size // 2, size // 2, ARCHIVED, 3)], 0)
 
 
+def describe_one_page(size: int) -> Work:
+    partition = apart(size, RELEASE, ACCEPT)
+    around = LogAndMembers(size, size, 1, 0)
+    return lambda: describe(partition, around, size // 2, 20)
+
+
 ONE: Sequence[Case] = (
-    find_the_last_available, acknowledge_one, expire_one, release_one, bury_one, write_one_state,
+    find_the_last_available, acknowledge_one, expire_one, release_one, bury_one, write_one_state, describe_one_page,
 )  # fmt: skip
 
 

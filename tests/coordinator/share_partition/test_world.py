@@ -127,6 +127,7 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], ...]] = {
 }
 
 
+@pytest.mark.source_only
 @pytest.mark.parametrize(("invariant", "fault"), [(name, fault) for name, faults in FAULTS.items() for fault in faults])
 def test_a_fault_is_found(monkeypatch: Patch, invariant: str, fault: Callable[[Patch], None]) -> None:
     fault(monkeypatch)

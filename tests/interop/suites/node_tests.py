@@ -101,7 +101,7 @@ LIBRDKAFKA = "@confluentinc/kafka-javascript"
 LOCAL = re.compile(r"_TEST\((\w+),\s*([^,)]+)")
 STATES = {"PASSED": Outcome.PASSED, "FAILED": Outcome.FAILED, "SKIPPED": Outcome.SKIPPED, "RUNNING": Outcome.UNFINISHED}
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-FAILED = re.compile(r"(?:### Test \"\S+\" failed|Test failed).*|.*TEST_FAIL.*|.*: FAIL.*")
+FAILED = re.compile(r"(?:### Test \"[^\"]+\" failed|Test failed).*|.*TEST_FAIL.*|.*: FAIL.*")
 
 
 class LibrdkafkaTests(NamedTuple):
@@ -148,13 +148,13 @@ class LibrdkafkaTests(NamedTuple):
         }
         lines = process.run([str(folder / "test-runner"), "-p1", "-Q", "-L", "-S"], environment, folder)
         if not report.exists():
-            return {name: Result(Outcome.UNFINISHED, reason=_reason(lines))}
+            return {name: Result(Outcome.UNFINISHED, reason=reason_of(lines))}
         ended = {test: found for test, found in json.loads(report.read_text())["tests"].items() if test == name}
         return {
             test: Result(
                 STATES[found["state"]],
                 round(found["duration"], 1),
-                "" if found["state"] == "PASSED" else found["extra"] or _reason(lines),
+                "" if found["state"] == "PASSED" else found["extra"] or reason_of(lines),
             )
             for test, found in ended.items()
         }
@@ -178,7 +178,8 @@ def needing_broker(source: str) -> list[str]:
     return [name for name, flag in flags.items() if "LOCAL" not in flag and "MANUAL" not in flag]
 
 
-def _reason(lines: Iterable[str]) -> str:
-    """Returns the first line about a failure."""
-    plain = (COLOUR.sub("", line).strip() for line in lines)
-    return next((line[:REASON_LENGTH] for line in plain if FAILED.search(line)), "")
+def reason_of(lines: Iterable[str]) -> str:
+    """Returns the first line about a failure, and the next: the failure follows the line with its test and place."""
+    plain = [COLOUR.sub("", line).strip() for line in lines]
+    first = next((at for at, line in enumerate(plain) if FAILED.search(line)), len(plain))
+    return " ".join(plain[first : first + 2])[:REASON_LENGTH]

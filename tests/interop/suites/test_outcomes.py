@@ -166,6 +166,21 @@ struct test tests[] = {
     assert node_tests.needing_broker(source) == ["0001_multiobj", "0011_produce_batch"]
 
 
+def test_the_first_failure_of_librdkafka_s_test_is_its_reason() -> None:
+    lines = [
+        "%3|rdkafka| a line",
+        '\x1b[31m### Test "0081_admin (do_test_DeleteGroups:12)" failed at 0081.c:3420:delete() at Tue: ###',
+        "Expected the group to be deleted",
+        '### Test "<MAIN>" failed at test.c:1950:test_wait_exit() at Tue: ###',
+        "1 threads remain",
+    ]
+    assert node_tests.reason_of(lines) == (
+        '### Test "0081_admin (do_test_DeleteGroups:12)" failed at 0081.c:3420:delete() at Tue: ### '
+        "Expected the group to be deleted"
+    )
+    assert node_tests.reason_of(["all passed"]) == ""
+
+
 def test_a_file_of_results_has_no_path_of_this_machine() -> None:
     text = as_text({"tests": {"a": {"outcome": "failed", "reason": f"no file {ROOT}/.cache/a.properties"}}})
     assert "no file .cache/a.properties" in text

@@ -53,6 +53,7 @@ def test_a_fault_is_that_of_every_broker(cluster: Cluster) -> None:
     assert len(cluster.records("failing")) == 2
 
 
+@pytest.mark.ci
 def test_a_leader_is_moved_and_comes_back(cluster: Cluster) -> None:
     cluster.create_topic("moving")
     cluster.wait_for_isr("moving")

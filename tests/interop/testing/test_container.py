@@ -150,7 +150,7 @@ class Image:
         """Starts a container as the module does, and then copies its script there; returns its output."""
         numbers = {name: port.number for name, port in self.ports.items()}
         listeners = ",".join(
-            f"{name}://:{numbers[port]}"
+            f"{name}://0.0.0.0:{numbers[port]}"
             for name, port in (("PLAINTEXT", "client"), ("BROKER", "broker"), ("CONTROLLER", "controller"))
             if name in module.environment["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"]
         )

@@ -36,6 +36,7 @@ def run_suite(name: str, *plugins: str) -> None:
     run([sys.executable, "-m", "pytest", *chosen, *options, str(folder)], timeout_s=TIMEOUT_S)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", ["confluent-kafka", "kafka-python"])
 def test_threads(name: str, tmp_path: Path) -> None:
     run_suite(name)

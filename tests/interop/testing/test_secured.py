@@ -40,7 +40,7 @@ def outcome(config: dict[str, str], topic: str) -> KafkaError | None:
     return errors[0]
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", pytest.param("SCRAM-SHA-512", marks=pytest.mark.ci)])
 def test_a_user_may_do_what_the_entries_allow(secured: Broker, mechanism: str) -> None:
     assert outcome(secured.client_config("alice", mechanism=mechanism), "orders") is None
     refused = outcome(secured.client_config("bob", mechanism=mechanism), "orders")

@@ -66,6 +66,7 @@ UNKNOWN_TO_KAFKA_PYTHON = {
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: "0",
     ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: "0",
     ApiKey.UNREGISTER_CONTROLLER: "0",
+    ApiKey.DESCRIBE_SHARE_GROUP_RECORDS: "0",
 }
 """API → the versions that kafka-python lacks. They are compared with kio or Kafka's own classes instead."""
 

@@ -52,6 +52,7 @@ UNKNOWN_TO_KIO = {
     ApiKey.STREAMS_GROUP_DESCRIBE: "1",
     ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: "0",
     ApiKey.UNREGISTER_CONTROLLER: "0",
+    ApiKey.DESCRIBE_SHARE_GROUP_RECORDS: "0",
 }
 """API → the versions that kio lacks: those that Kafka 4.0 removed or 4.4 adds."""
 

@@ -7,19 +7,26 @@ import pytest
 from coordinator.cluster.brokers.update_features import UpgradeType, update_features
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from protocol.metadata_records.log import NoOpRecord
 from protocol.metadata_records.settings import FeatureLevelRecord
+from protocol.records.control import KRaftVersionRecord
 from tests.coordinator.cluster import given
 from tests.coordinator.cluster.given import broker_config
 
 
 def update(
-    image: Image, *updates: tuple[str, int, UpgradeType], validate_only: bool = False
+    image: Image,
+    *updates: tuple[str, int, UpgradeType],
+    validate_only: bool = False,
+    quorum_problem: KafkaError | None = None,
 ) -> tuple[list[MetadataRecord], int, str | None]:
     keys = [FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind) for name, level, kind in updates]
     request = UpdateFeaturesRequest(feature_updates=keys, validate_only=validate_only)
-    decided = given.decide(update_features, image, request, min_insync_replicas=1)
+    decided = given.decide(
+        update_features, image, request, min_insync_replicas=1, kraft_problem=lambda _: quorum_problem
+    )
     return list(decided.records), decided.answer.error_code, decided.answer.error_message
 
 
@@ -39,6 +46,34 @@ UP, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.
 
 def test_a_feature_goes_up() -> None:
     assert update(older(), ("group.version", 1, UP)) == ([level("group.version", 1)], ErrorCode.NONE, None)
+
+
+def test_kraft_version_is_a_record_of_the_quorum_before_one_without_effect() -> None:
+    upgrade = [KRaftVersionRecord(version=0, k_raft_version=1), NoOpRecord()]
+    assert update(given.image(), ("kraft.version", 1, UP)) == (upgrade, ErrorCode.NONE, None)
+    assert update(given.image(), ("kraft.version", 1, UP), validate_only=True) == ([], ErrorCode.NONE, None)
+
+
+def test_kraft_version_is_not_written_again() -> None:
+    image = given.image()
+    image.kraft_version = 1
+    assert update(image, ("kraft.version", 1, UP)) == ([], ErrorCode.NONE, None)
+
+
+def test_kraft_version_and_another_feature_change_together_or_not_at_all() -> None:
+    updates = ("group.version", 1, UP), ("kraft.version", 1, UP)
+    records, code, _ = update(older(), *updates)
+    assert records == [level("group.version", 1), KRaftVersionRecord(version=0, k_raft_version=1), NoOpRecord()]
+    assert code == ErrorCode.NONE
+    problem = KafkaError(ErrorCode.INVALID_UPDATE_VERSION, "not all of the voters support it")
+    for validate_only in (True, False):
+        rejected = update(older(), *updates, validate_only=validate_only, quorum_problem=problem)
+        assert rejected == (
+            [],
+            ErrorCode.INVALID_UPDATE_VERSION,
+            "The update failed for all features since the following feature had an error: not all of the voters "
+            "support it",
+        )
 
 
 def test_a_validation_leaves_no_records() -> None:

@@ -112,7 +112,7 @@ def test_no_rate_is_too_small_or_too_large(rate: float) -> None:
 
 def decision_state(image: Image) -> DecisionState:
     ids = given.ids(*(bytes([letter]) * 16 for letter in b"abcdef"))
-    return DecisionState(image, given.sessions(image), OPTIONS, RULES, ids, NOW_MS, NOW_MS)
+    return DecisionState(image, given.sessions(image), OPTIONS, RULES, ids, NOW_MS, NOW_MS, lambda _: None)
 
 
 def test_a_decision_takes_nothing_from_the_bucket_until_it_is_carried_out() -> None:
