@@ -125,6 +125,12 @@ DATA: Final = Flag(("--data",), "directory of the data, created if missing", "DI
 LISTEN: Final = Flag(("--listen",), "address to listen on; port 0 is any free port", "HOST:PORT")
 STORE: Final = Flag(("--store",), "store that `odradek pipeline load` or `stream` wrote", "DIR")
 OUT: Final = Flag(("--out",), "directory to write to", "DIR")
+CATALOG: Final = Flag(
+    ("--catalog",), "catalog of Iceberg tables: DIR, jdbc:sqlite:FILE, jdbc:postgresql:…, http://…", "URI"
+)
+WAREHOUSE: Final = Flag(("--warehouse",), "folder of the tables of a JDBC catalog; name for a REST catalog", "DIR")
+TABLE: Final = Flag(("--table",), "table of the topic; default: kafka.TOPIC", "NAMESPACE.TABLE")
+BRANCH: Final = Flag(("--branch",), "branch of the table; default: main", "BRANCH")
 
 FLAGS: Final = tuple(flag for flag in tuple(globals().values()) if isinstance(flag, Flag))
 """All flags of this table."""

@@ -12,15 +12,19 @@ from cli.actions import Actions, Options
 from cli.durations import UNIT_MS
 from cli.flags import (
     BOOTSTRAP,
+    BRANCH,
+    CATALOG,
     FROM,
     OUT,
     PARTITIONS,
     PATTERN,
     SET,
     STORE,
+    TABLE,
     TO_TOPIC,
     TOPIC,
     UNTIL,
+    WAREHOUSE,
     WINDOW,
     Flag,
     duration,
@@ -139,6 +143,22 @@ def _add_accepted(parser: Parser) -> None:
     Flag(("--accept-recreated",), "forget the loaded records of a topic that was created again").add(parser)
 
 
+def _add_table(parser: Parser) -> None:
+    WAREHOUSE.add(parser)
+    TABLE.add(parser)
+    BRANCH.add(parser)
+
+
+def _add_place(parser: Parser) -> None:
+    """Adds the store to write to: a directory of Parquet files, or a catalog of Iceberg tables."""
+    place = parser.add_mutually_exclusive_group(required=True)
+    OUT.add(place, help="directory of a store of Parquet files")
+    CATALOG.add(place)
+    _add_table(parser)
+    transforms = "Iceberg's transforms of a new table's columns, such as 'hours(timestamp), bucket(8, key)'"
+    Flag(("--partition-by",), transforms, "TRANSFORMS").add(parser, default="days(timestamp)")
+
+
 def _generate(parser: Parser) -> None:
     BOOTSTRAP.add(parser, required=True)
     TOPIC.add(parser, required=True, help="topic to write to, created if missing")
@@ -160,7 +180,7 @@ def _generate(parser: Parser) -> None:
 def _load(parser: Parser) -> None:
     BOOTSTRAP.add(parser, required=True)
     _add_topics(parser)
-    OUT.add(parser, required=True, help="directory of the store")
+    _add_place(parser)
     FROM.add(parser, help="first position to read; default: after the last loaded record")
     UNTIL.add(parser, help="stop before this position; default: end")
     parser.rename("--starting", "--from")
@@ -235,7 +255,10 @@ def _replay(parser: Parser) -> None:
 def _audit(parser: Parser) -> None:
     BOOTSTRAP.add(parser, required=True)
     _add_topics(parser)
-    STORE.add(parser)
+    places = parser.add_mutually_exclusive_group()
+    STORE.add(places)
+    CATALOG.add(places)
+    _add_table(parser)
     Flag(("--mirror",), "brokers of the cluster that mirrors this cluster", "HOST:PORT").add(parser)
     Flag(("--mirror-prefix",), "prefix of the topics' names in the mirror", "TEXT").add(parser, default="")
     INTERVALS.add(parser, default="1h", help="length of the windows of record timestamps")

@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -22,6 +22,8 @@ PACKAGES = (
     f"org.apache.spark:spark-sql-kafka-0-10_2.13:{CONNECTORS}",
     f"org.apache.spark:spark-avro_2.13:{CONNECTORS}",
 )
+EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+"""The SQL of Iceberg: branches, row-level commands, procedures."""
 EMBEDDED = "local[*]"
 
 SETTINGS: Mapping[str, str] = {
@@ -38,11 +40,17 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-def start(app: str, master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Starts Spark, or returns the session of this process. In embedded mode, Python workers run this interpreter."""
+def start(
+    app: str, master: str | None = None, settings: Mapping[str, str] | None = None, packages: Sequence[str] = ()
+) -> SparkSession:
+    """Starts Spark, or returns the session of this process. In embedded mode, Python workers run this interpreter.
+
+    `packages` are further jars of Maven Central, as Spark needs them for Iceberg.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(f"odradek {app}").master(master or EMBEDDED)
-    for name, value in {**SETTINGS, **(settings or {})}.items():
+    further = {"spark.jars.packages": ",".join((*PACKAGES, *packages)), "spark.sql.extensions": EXTENSIONS}
+    for name, value in {**SETTINGS, **(further if packages else {}), **(settings or {})}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.addPyFile(str(_packed()))

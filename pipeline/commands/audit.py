@@ -13,8 +13,9 @@ from rich.table import Table
 
 from cli.exits import DIFFERS, DONE
 from pipeline.audit import Audit, AuditConfig, MirrorOf, audit
-from pipeline.commands.common import say, spark_of
+from pipeline.commands.common import say, spark_of, table_place, with_catalog
 from pipeline.completeness import Line, by_partition
+from pipeline.iceberg.audit import TableAudit, TableLine, audit_tables
 from pipeline.settings import CLIENT, CONNECTOR, SPARK, parse_settings
 
 
@@ -32,11 +33,32 @@ def run(options: Namespace) -> int:
         options=settings[CONNECTOR],
         properties=settings[CLIENT],
     )
+    place = table_place(options)
+    if place is not None:
+        found = audit_tables(with_catalog("audit", options.master, settings, place), config, place)
+        if options.json_file:
+            lines = [line._asdict() for line in found.lines]
+            Path(options.json_file).write_text(json.dumps({"clean": found.clean, "lines": lines}, indent=1))
+        show_tables(found)
+        return DONE if found.clean else DIFFERS
     result = audit(spark_of("audit", options.master, settings), config)
     if options.json_file:
         Path(options.json_file).write_text(as_json(result))
     show(result)
     return DONE if result.clean else DIFFERS
+
+
+def show_tables(found: TableAudit) -> None:
+    """Prints a table of the partitions, and a last line."""
+    made = Table(title="by partition")
+    always = TableLine._fields[: TableLine._fields.index("missing") + 1]
+    shown = [name for name in TableLine._fields if name in always or any(getattr(line, name) for line in found.lines)]
+    for name in shown:
+        made.add_column({"later": "not yet", "empty": "no record"}.get(name, name))
+    for line in found.lines:
+        made.add_row(*(str(getattr(line, name)) for name in shown))
+    Console().print(made)
+    say("complete" if found.clean else "NOT complete")
 
 
 def show(result: Audit) -> None:

@@ -6,9 +6,10 @@ import time
 from argparse import Namespace
 from collections.abc import Mapping
 
-from pipeline.commands.common import say, spark_of
+from pipeline.commands.common import say, spark_of, table_place, with_catalog
 from pipeline.decode import Decoding
-from pipeline.load import LoadConfig, load
+from pipeline.iceberg.load import load_tables
+from pipeline.load import LoadConfig, LoadOutcome, load
 from pipeline.ranges import AcceptedLosses, parse_bounds
 from pipeline.settings import CLIENT, CONNECTOR, SPARK, parse_settings
 
@@ -30,7 +31,7 @@ def run(options: Namespace) -> int:
     now_ms = int(time.time() * 1000)
     config = LoadConfig(
         bootstrap=options.bootstrap,
-        out=options.out,
+        out=options.out or "",
         topics=tuple(options.topic),
         pattern=options.pattern,
         starting=parse_bounds(options.start, now_ms),
@@ -40,14 +41,23 @@ def run(options: Namespace) -> int:
         options=connector(options, settings[CONNECTOR]),
         properties=settings[CLIENT],
     )
-    spark, began = spark_of("load", options.master, settings), time.monotonic()
-    done = load(spark, config)
-    seconds = time.monotonic() - began
-    if not done.ranges:
-        say(f"{options.out}: nothing new")
+    place = table_place(options)
+    if place is not None:
+        spark, began = with_catalog("load", options.master, settings, place), time.monotonic()
+        for name, done in load_tables(spark, config, place).items():
+            show(name, done, time.monotonic() - began)
         return 0
+    spark, began = spark_of("load", options.master, settings), time.monotonic()
+    show(options.out, load(spark, config), time.monotonic() - began)
+    return 0
+
+
+def show(place: str, done: LoadOutcome, seconds: float) -> None:
+    """Prints the outcome of a run."""
+    if not done.ranges:
+        say(f"{place}: nothing new")
+        return
     for loaded in done.ranges:
         say(f"  {loaded}")
-    say(f"{options.out}: {done.records} records, {done.quarantined} quarantined, run {done.run}")
+    say(f"{place}: {done.records} records, {done.quarantined} quarantined, run {done.run}")
     say(f"  in {seconds:.1f} s, {(done.records + done.quarantined) / seconds:.0f}/s")
-    return 0

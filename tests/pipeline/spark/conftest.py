@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline import session
+from pipeline.iceberg.catalog import Catalog
 from tests.interop.brokers import Broker
 from tests.interop.conftest import make_broker
 from tests.interop.processes import CACHE
@@ -25,7 +26,7 @@ SMALL = {
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    started = session.start("tests", "local[2]", SMALL)
+    started = session.start("tests", "local[2]", SMALL, Catalog("jdbc:sqlite:unused").packages)
     yield started
     started.stop()
 

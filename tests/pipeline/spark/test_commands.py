@@ -53,4 +53,4 @@ def test_a_failure_is_one_line(store: str, capfd: pytest.CaptureFixture[str], mo
 
 def test_the_installed_command_finds_the_jobs(script: list[str]) -> None:
     text = run([*script, "--help"]).stdout.decode()
-    assert all(job in text for job in JOBS)
+    assert all(f"\n  {job.removeprefix('pipeline ')} " in text for job in JOBS)
