@@ -54,7 +54,7 @@ class RecordQuery(NamedTuple):
     limit: int
     filter: RecordFilter
     decode: str = AUTO
-    """How values are shown, and how they are opened for the filter."""
+    """The format in which values are shown and filtered."""
     is_stream: bool = False
     """True if records are needed whole and in any order, as for a download."""
 

@@ -78,7 +78,7 @@ HELP: Final[Mapping[str, str]] = {
     "BURYING": "If this lasts, the queue can't be written: the broker's log says why.",
     "UNREAD": "The next fetch of a member reads it.",
 }
-"""What helps, by the reason."""
+"""The advice for each reason."""
 
 
 class StripCell(NamedTuple):

@@ -25,7 +25,7 @@ NO_WAITS: Final[Mapping[int, int]] = MappingProxyType({})
 
 
 class LogAndMembers(NamedTuple):
-    """What a share partition doesn't know: its log, its members and their fetches."""
+    """Facts from outside the share partition: its log, its members and their fetches."""
 
     high_watermark: int
     readable_until: int
