@@ -38,10 +38,10 @@ TOOL_FLAGS = (
 
 
 @contextmanager
-def locked(name: str) -> Iterator[None]:
-    """Holds a lock, so that only one process at a time fills this part of the cache."""
-    JARS.mkdir(parents=True, exist_ok=True)
-    with (JARS / f".{name}.lock").open("w") as lock:
+def locked(name: str, folder: Path = JARS) -> Iterator[None]:
+    """Holds a lock in a folder, so that only one process at a time fills this part of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f".{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -64,7 +64,7 @@ def launcher() -> Path:
 @cache
 def built() -> Path:
     """Returns the wheel's file; its installation is in the same folder. Raises NotBuilt."""
-    with locked("wheel"):
+    with locked("wheel", CACHE):
         if not any(folder().glob("*.whl")):
             for old in CACHE.glob("odradek-*"):
                 remove_unless_in_use(old)
@@ -86,7 +86,7 @@ def remove_unless_in_use(old: Path) -> None:
 def program() -> str:
     """Returns the `odradek` command of the installed wheel. Raises NotBuilt."""
     wheel = built()
-    with locked("wheel"):
+    with locked("wheel", CACHE):
         if not launcher().exists():
             install(wheel, launcher())
     return str(launcher())
@@ -106,7 +106,7 @@ def program_at(revision: str) -> str:
     commit = git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}").decode().strip()
     home = CACHE / f"earlier-{commit[:12]}"
     command = home / "installed" / "odradek-installed"
-    with locked(home.name):
+    with locked(home.name, CACHE):
         if not command.exists():
             shutil.rmtree(home, ignore_errors=True)
             with tarfile.open(fileobj=BytesIO(git("archive", commit))) as tree:
