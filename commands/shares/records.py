@@ -255,7 +255,7 @@ def _live(
         place,
         described.start_offset,
         described.high_watermark,
-        [_live_range(one, answer.now_ms) for one in described.ranges],
+        [_live_range(entry, answer.now_ms) for entry in described.ranges],
         described.next_offset if described.next_offset >= 0 else None,
         described.is_active,
         described.session_count,
@@ -346,14 +346,14 @@ def record_rows(records: ShareGroupRecords) -> list[Row]:
     rows: list[Row] = []
     for partition in records.partitions:
         head = {"topic": partition.place.topic, "partition": partition.place.partition}
-        for one in partition.ranges:
-            until = {} if one.until_ms is None else {"until": show_time(one.until_ms)}
-            waits = {} if one.waits_for is None else {"waits_for": one.waits_for}
-            member = {"member": one.member} if one.member else {}
+        for entry in partition.ranges:
+            until = {} if entry.until_ms is None else {"until": show_time(entry.until_ms)}
+            waits = {} if entry.waits_for is None else {"waits_for": entry.waits_for}
+            member = {"member": entry.member} if entry.member else {}
             rows.append(
                 {
-                    **head, "first": one.first, "last": one.last, "state": one.state, "deliveries": one.deliveries,
-                    **member, **until, **waits, "why": one.why,
+                    **head, "first": entry.first, "last": entry.last, "state": entry.state,
+                    "deliveries": entry.deliveries, **member, **until, **waits, "why": entry.why,
                 }
             )  # fmt: skip
         if partition.error:

@@ -151,12 +151,12 @@ def _joined(ranges: Iterable[RecordRange]) -> Iterator[RecordRange]:
         yield current
 
 
-def _is_alike(one: RecordRange, other: RecordRange) -> bool:
+def _is_alike(first: RecordRange, second: RecordRange) -> bool:
     return (
-        one.delivery_state == other.delivery_state
-        and one.reason == other.reason
-        and one.delivery_count == other.delivery_count
-        and one.member_id == other.member_id
-        and one.until_ms == other.until_ms
-        and one.waits_for == other.waits_for
+        first.delivery_state == second.delivery_state
+        and first.reason == second.reason
+        and first.delivery_count == second.delivery_count
+        and first.member_id == second.member_id
+        and first.until_ms == second.until_ms
+        and first.waits_for == second.waits_for
     )

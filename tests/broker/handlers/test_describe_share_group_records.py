@@ -51,7 +51,8 @@ async def describe(fetching: Fetching, first: int = -1, most: int = 1000) -> Des
 
 def ranges(partition: DescribeShareGroupRecordsResponsePartition) -> list[tuple[int, int, str, str | None]]:
     return [
-        (one.first_offset, one.last_offset, DeliveryReason(one.reason).name, one.member_id) for one in partition.ranges
+        (entry.first_offset, entry.last_offset, DeliveryReason(entry.reason).name, entry.member_id)
+        for entry in partition.ranges
     ]
 
 
