@@ -4,7 +4,7 @@ has the records of a few answers in memory, however many there are."""
 from __future__ import annotations
 
 import heapq
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Final, NamedTuple
 
@@ -40,7 +40,7 @@ LIVE_RECORDS: Final = 50
 """Records of one live update. If more are written in the time between two updates, the newest are shown."""
 
 LIVE_MS: Final = 300
-"""Pause between live updates."""
+"""Pause between live updates, and after a fetch that has brought a search no further."""
 
 
 class RecordQuery(NamedTuple):
@@ -105,20 +105,21 @@ class RecordScan:
                     return
         yield ScanProgress((), self._read, total, self._matches, True, errors)
 
-    async def live(self) -> AsyncGenerator[Sequence[ShownRecord], None]:
-        """Yields new matches from now on, the newest first, at most LIVE_RECORDS at once. Yields nothing now and then,
-        so that a closed page is noticed."""
+    async def live(self, pause: Callable[[], Awaitable[None]]) -> AsyncGenerator[Sequence[ShownRecord], None]:
+        """Yields new matches, the newest first, at most LIVE_RECORDS at once, from the start of the question on, or
+        from now on. Calls `pause` between two updates. Yields nothing now and then, so that a closed page is
+        noticed."""
         question = self._question
-        ends = (await bounds(self._cluster, question.places, question.isolation)).ends
-        reader = self._reader(dict.fromkeys(ends, (0, MAX_OFFSET)))
-        reader.positions |= ends
+        start = question.start or END
+        at, _ = await resolve(self._cluster, dict.fromkeys(question.places, start), question.isolation)
+        reader = self._reader({place: (offset, MAX_OFFSET) for place, offset in at.items()})
         try:
             while True:
                 matches: list[ShownRecord] = []
                 async for place, records, _ in reader.poll():
                     matches = heapq.nlargest(LIVE_RECORDS, (*matches, *await self._matching(place, records)), self._age)
                 yield matches
-                await self._cluster.pause(LIVE_MS)
+                await pause()
         finally:
             await reader.close()
 
@@ -167,6 +168,7 @@ class RecordScan:
         at = {place: low for place, (low, _) in ranges.items()}
         try:
             while reader.positions:
+                before = dict(at)
                 async for place, records, next_offset in reader.poll():
                     high = ranges[place][1]
                     self._read += max(min(next_offset, high) - at[place], 0)
@@ -174,11 +176,15 @@ class RecordScan:
                     yield await self._matching(place, [item for item in records if item[0].offset < high])
                 for place in [place for place, offset in reader.positions.items() if offset >= ranges[place][1]]:
                     del reader.positions[place]
+                if at == before:
+                    await self._cluster.pause(LIVE_MS)
         finally:
             await reader.close()
 
     def _reader(self, ranges: Ranges) -> PartitionReader:
-        reader = PartitionReader(self._cluster, isolation=self._question.isolation, max_bytes=ANSWER_BYTES)
+        reader = PartitionReader(
+            self._cluster, isolation=self._question.isolation, max_bytes=ANSWER_BYTES, max_wait_ms=0
+        )
         reader.positions |= {place: low for place, (low, high) in ranges.items() if high > low}
         return reader
 

@@ -24,6 +24,10 @@ MAX_FIELDS: Final = 20_000
 MAX_STREAMS: Final = 250
 """Number of live parts of pages at the same time, in all browsers."""
 
+STREAM_MS: Final = 30
+"""Pause of each stream between two updates, for each open stream: all streams together have at most 33 updates a
+second, however many pages are open."""
+
 FIRST_MS: Final = 150
 """Time for which a page waits for the first sample, before it is shown without one."""
 
@@ -124,11 +128,16 @@ class PageRequest:
             while True:
                 await self.watched.renewed(EVERY_MS)
                 self.watched.look()
+                await self.breathe()
                 current = values()
                 if current is not None:
                     yield event(name, self.text(f"{name}_live.html", current))
 
         return self.stream(events())
+
+    async def breathe(self, least_ms: int = 0) -> None:
+        """Waits between two updates of a stream: `least_ms`, or longer if there are many streams."""
+        await self.cluster.pause(max(least_ms, len(self.terms.streams) * STREAM_MS))
 
     def stream(self, events: AsyncIterator[str]) -> Response:
         """Returns a stream of server-sent events, which ends with the connection."""

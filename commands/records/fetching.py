@@ -55,8 +55,10 @@ class PartitionReader:
         isolation: int = READ_UNCOMMITTED,
         observe: Callable[[TopicPartition, Buffer], None] | None = None,
         max_bytes: int = MAX_BYTES,
+        max_wait_ms: int = MAX_WAIT_MS,
     ) -> None:
-        """`observe` is called with the batches of each answer; an answer has at most `max_bytes`, or one batch."""
+        """`observe` is called with the batches of each answer; an answer has at most `max_bytes`, or one batch. A
+        broker without records answers after `max_wait_ms`, and until then no other request of its connection."""
         self.positions: dict[TopicPartition, int] = {}
         """The next offset of each partition. Removing a partition stops reading it."""
         self.leaders: dict[TopicPartition, int] = {}
@@ -66,12 +68,13 @@ class PartitionReader:
         self._isolation = isolation
         self._observe = observe
         self._max_bytes = max_bytes
+        self._max_wait_ms = max_wait_ms
         self._under_way: dict[int, asyncio.Task[list[FetchedRecords]]] = {}
         self._failures = 0
 
     async def poll(self) -> AsyncIterator[FetchedRecords]:
         """Yields the records of the leaders that answer first, then returns. Without records it returns after
-        MAX_WAIT_MS at the latest."""
+        `max_wait_ms` at the latest, or after MAX_WAIT_MS if there is no leader to ask."""
         await self._find_leaders()
         for leader in {self.leaders[place] for place in self.positions} - self._under_way.keys():
             self._under_way[leader] = asyncio.ensure_future(self._fetch(leader))
@@ -109,7 +112,7 @@ class PartitionReader:
         positions = {place: at for place, at in self.positions.items() if self.leaders.get(place) == leader}
         if leader < 0:
             return []
-        request = fetch_request(positions, self._isolation, self._max_bytes)
+        request = fetch_request(positions, self._isolation, self._max_bytes, self._max_wait_ms)
         try:
             answer = await self._cluster.node(leader, request, FetchResponse, max_version=NAMES_VERSION)
         except (BrokerUnreachable, RequestTimedOut):
@@ -151,7 +154,12 @@ class PartitionReader:
         self._failures = max(self._failures, 1)
 
 
-def fetch_request(positions: Mapping[TopicPartition, int], isolation: int, max_bytes: int = MAX_BYTES) -> FetchRequest:
+def fetch_request(
+    positions: Mapping[TopicPartition, int],
+    isolation: int,
+    max_bytes: int = MAX_BYTES,
+    max_wait_ms: int = MAX_WAIT_MS,
+) -> FetchRequest:
     """Returns a Fetch of the partitions, without a session."""
     topics: dict[str, list[FetchPartition]] = {}
     for place, offset in positions.items():
@@ -160,7 +168,7 @@ def fetch_request(positions: Mapping[TopicPartition, int], isolation: int, max_b
         )
         topics.setdefault(place.topic, []).append(entry)
     return FetchRequest(
-        max_wait_ms=MAX_WAIT_MS,
+        max_wait_ms=max_wait_ms,
         min_bytes=1,
         max_bytes=max_bytes,
         isolation_level=isolation,

@@ -22,7 +22,7 @@ from console.pages.topics import topic_head
 from console.reading import NAMES, checked_name
 from console.records import AUTO, DECODERS, MAX_SHOWN, PREVIEW, Opened, ShownRecord, decode, internal_text, is_internal
 from console.rendering import address
-from console.scanning import RecordQuery, RecordScan, one_record
+from console.scanning import LIVE_MS, RecordQuery, RecordScan, one_record
 from console.visit import PageRequest, event
 from protocol.records.record import Record
 from protocol.types import TopicPartition
@@ -80,7 +80,7 @@ async def live(visit: PageRequest) -> Response:
 
 
 async def _tail(visit: PageRequest, scan: RecordScan) -> AsyncIterator[str]:
-    async with aclosing(scan.live()) as rounds:
+    async with aclosing(scan.live(lambda: visit.breathe(LIVE_MS))) as rounds:
         async for records in rounds:
             rows = [_row(visit, record) for record in records]
             yield event("records", visit.text("records_rows.html", {"records": rows})) if rows else ": still here\n\n"

@@ -96,11 +96,11 @@ class StripCell(NamedTuple):
     @property
     def label(self) -> str:
         """The text for readers who don't see the strip."""
-        one = self.range
-        offsets = f"{one.first}" if one.first == one.last else f"{one.first} to {one.last}"
-        deliveries = f", delivered {one.deliveries} times" if one.deliveries else ""
-        member = f", member {one.member}" if one.member else ""
-        return f"{offsets}: {NAMES.get(self.kind, self.kind)}{deliveries}{member}; {one.why}"
+        shown = self.range
+        offsets = f"{shown.first}" if shown.first == shown.last else f"{shown.first} to {shown.last}"
+        deliveries = f", delivered {shown.deliveries} times" if shown.deliveries else ""
+        member = f", member {shown.member}" if shown.member else ""
+        return f"{offsets}: {NAMES.get(self.kind, self.kind)}{deliveries}{member}; {shown.why}"
 
 
 class Strip(NamedTuple):
@@ -121,17 +121,17 @@ class Strip(NamedTuple):
         return [cell for cell in self.cells if cell.kind in ("acquired", "delayed", "waiting", "archiving")]
 
 
-def kind_of(one: ShareRange) -> str:
-    return "waiting" if one.waits_for is not None else one.state
+def kind_of(entry: ShareRange) -> str:
+    return "waiting" if entry.waits_for is not None else entry.state
 
 
 def strip_of(name: str, partition: SharePartitionRecords) -> Strip:
     """Returns the strip of a share partition."""
     topic, index = partition.place
     cells = []
-    for one in partition.ranges[:MOST_CELLS]:
-        link = address("/share/record", name=name, topic=topic, partition=str(index), offset=str(one.first))
-        cells.append(StripCell(one, kind_of(one), link))
+    for entry in partition.ranges[:MOST_CELLS]:
+        link = address("/share/record", name=name, topic=topic, partition=str(index), offset=str(entry.first))
+        cells.append(StripCell(entry, kind_of(entry), link))
     following = partition.next_offset
     if len(partition.ranges) > MOST_CELLS:
         following = partition.ranges[MOST_CELLS].first
@@ -178,7 +178,7 @@ async def live(visit: PageRequest) -> Response:
             visit.watched.look()
             yield event("share", visit.text("share_live.html", values))
             took_ms = visit.cluster.clock.monotonic_ms() - started_ms
-            await visit.cluster.pause(max(EVERY_MS, took_ms * SLOWDOWN))
+            await visit.breathe(max(EVERY_MS, took_ms * SLOWDOWN))
 
     return visit.stream(events())
 
@@ -196,7 +196,7 @@ async def record(visit: PageRequest) -> Response:
     offset = visit.number("offset", -1, least=0, most=(1 << 63) - 1)
     found = await group_records(visit.cluster, name, most=1, only=place, first_offset=offset)
     (partition,) = found.partitions
-    one = next((one for one in partition.ranges if one.first <= offset <= one.last), None)
+    entry = next((entry for entry in partition.ranges if entry.first <= offset <= entry.last), None)
     content = await outcome(one_record(visit.cluster, place, offset, visit.terms.opener))
     shown = None if isinstance(content, CommandError) else content
     values = {
@@ -205,12 +205,13 @@ async def record(visit: PageRequest) -> Response:
         "offset": offset,
         "partition": partition,
         "options": found.options,
-        "range": one,
-        "kind": "" if one is None else NAMES.get(kind_of(one), kind_of(one)),
-        "glyph": "" if one is None else GLYPHS.get(kind_of(one), "?"),
-        "help": "" if one is None else HELP.get(one.reason, ""),
+        "range": entry,
+        "kind": "" if entry is None else NAMES.get(kind_of(entry), kind_of(entry)),
+        "glyph": "" if entry is None else GLYPHS.get(kind_of(entry), "?"),
+        "help": "" if entry is None else HELP.get(entry.reason, ""),
         "no_api": "" if found.has_api else NO_API,
         "content": None,
+        "is_part": visit.is_part,
     }
     if shown is not None:
         values["content"] = {"key": decode(shown.key, "auto", PREVIEW), "value": decode(shown.value, "auto", PREVIEW)}

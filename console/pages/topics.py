@@ -111,6 +111,7 @@ async def live_partitions(visit: PageRequest) -> Response:
         while True:
             await visit.watched.renewed(EVERY_MS)
             visit.watched.look()
+            await visit.breathe()
             try:
                 values = await _partition_values(visit, await visit.cluster.topic(name))
             except UNREADABLE as error:

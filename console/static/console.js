@@ -33,13 +33,19 @@
     element.textContent = "";
     const palette = ["--chart-1", "--chart-2", "--chart-3", "--chart-4", "--chart-5", "--chart-6"].map(colour);
     const axis = {stroke: colour("--faint"), grid: {stroke: colour("--line"), width: 1}, ticks: {show: false}, font: "11px system-ui"};
+    const top = Math.max(...points.series.flatMap((line) => line.y.map((value) => value ?? 0)), 0);
+    const style = getComputedStyle(element);
     charts.set(element, new uPlot({
-      width: Math.max(element.clientWidth, 240),
-      height: 180,
+      width: Math.max(element.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight), 200),
+      height: 190,
+      padding: [8, 30, 0, 0], // room for half of the last time
       cursor: {points: {size: 6}},
-      legend: {live: true},
-      scales: {y: {range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1]}},
-      axes: [{...axis, values: (_, values) => values.map(clock)}, {...axis, size: 64, values: (_, values) => values.map(shown)}],
+      legend: {live: true, markers: {width: 0, fill: (plot, at) => plot.series[at].stroke(plot, at)}},
+      scales: {y: {range: () => [0, top > 0 ? top * 1.1 : 1]}},
+      axes: [
+        {...axis, size: 26, space: 80, incrs: [1, 5, 10, 15, 30, 60, 300, 600], values: (_, values) => values.map(clock)},
+        {...axis, space: 24, size: (_, values) => 16 + 7 * Math.max(...(values ?? [""]).map((value) => value.length)), values: (_, values) => values.map(shown)},
+      ],
       series: [{label: "UTC", value: (_, value) => clock(value)}, ...points.series.map((line, at) => ({
         label: line.label,
         stroke: palette[at % palette.length],
@@ -63,6 +69,61 @@
       list.dataset.newest === "last" ? list.firstElementChild.remove() : list.lastElementChild.remove();
     }
   });
+
+  // Streams. A browser opens only six connections to a host, for all its tabs, so a hidden tab closes its stream. A tail
+  // goes on at the time at which it was hidden; a search is not repeated, so it goes on while it is hidden.
+  class Stream {
+    constructor(path) {
+      this.path = path;
+      this.readyState = EventSource.CONNECTING;
+      this.listeners = [];
+      this.isTail = path.startsWith("/live/records/") && new URLSearchParams(path.split("?")[1]).has("live");
+      this.pauses = this.isTail || !path.startsWith("/live/records/");
+      this.look = () => this.turn();
+      if (this.pauses) document.addEventListener("visibilitychange", this.look);
+      this.turn();
+    }
+    turn() {
+      if (!(this.pauses && document.hidden)) {
+        if (!this.source) this.open();
+      } else if (this.source) {
+        this.source.close();
+        this.source = null;
+        if (this.isTail) {
+          const [path, query] = this.path.split("?");
+          const parameters = new URLSearchParams(query);
+          parameters.set("from", `@${new Date().toISOString()}`);
+          this.path = `${path}?${parameters}`;
+        }
+      }
+    }
+    open() {
+      const source = new EventSource(this.path);
+      this.source = source;
+      this.listeners.forEach(([name, listener]) => source.addEventListener(name, listener));
+      source.onopen = (event) => { this.readyState = source.readyState; this.onopen?.(event); };
+      source.onerror = (event) => {
+        this.readyState = source.readyState;
+        if (source.readyState === EventSource.CLOSED) this.forget(); // htmx makes a new one
+        this.onerror?.(event);
+      };
+    }
+    addEventListener(name, listener) {
+      this.listeners.push([name, listener]);
+      this.source?.addEventListener(name, listener);
+    }
+    removeEventListener(name, listener) {
+      this.listeners = this.listeners.filter((entry) => entry[0] !== name || entry[1] !== listener);
+      this.source?.removeEventListener(name, listener);
+    }
+    forget() { document.removeEventListener("visibilitychange", this.look); }
+    close() {
+      this.forget();
+      this.source?.close();
+      this.readyState = EventSource.CLOSED;
+    }
+  }
+  htmx.createEventSource = (path) => new Stream(path);
 
   // Searches and live tails end with the button, or when the search is done. Their rows stay.
   const sources = new Map();

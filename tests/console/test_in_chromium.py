@@ -4,19 +4,22 @@ width, and live. `make test-console` runs them, and draws the screenshots of doc
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import AcknowledgeType, Consumer, Producer, TopicPartition
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import ConsoleMessage, Dialog, Page, sync_playwright
 
 from odradek.testing import Cluster
 from tests.console.browser import ConsoleProcess, produce, running_console
 from tests.console.conftest import SCREENSHOTS
+from tests.console.every_page import PAGES
 from tests.console.test_hostile_records import HOSTILE
+from tests.console.test_shares import acquire, member, odradek
 from tests.sources import ROOT
 
 pytestmark = pytest.mark.console
@@ -25,54 +28,33 @@ CHROMIUM = "/usr/bin/chromium"
 AXE = "axe-core@4.14.1"
 WIDE, NARROW = 1280, 400
 
-PAGES = {
-    "overview": "/",
-    "topics": "/topics?sort=-records",
-    "new-topic": "/create-topic",
-    "records": "/topics/orders/records",
-    "search": "/topics/orders/records?json=total%3E900",
-    "live": "/topics/orders/records?live=1",
-    "record": "/topics/orders/records/0/7",
-    "produce": "/topics/orders/produce",
-    "partitions": "/topics/orders",
-    "configs": "/topics/orders/configs?edit=retention.ms",
-    "topic-groups": "/topics/orders/groups",
-    "operations": "/topics/orders/operations",
-    "hostile": "/topics/hostile/records",
-    "groups": "/groups",
-    "group": "/group?name=billing",
-    "share-group": "/group?name=packers",
-    "share-record": "/share/record?name=packers&topic=payments&partition=0&offset=3",
-    "share-letters": "/share/letters?name=packers",
-    "transactions": "/transactions",
-    "hanging": "/transactions/hanging",
-    "security": "/security",
-    "users": "/security/users",
-    "quotas": "/security/quotas",
-    "absent": "/topics/absent",
-}
-"""The path of each page, by the name of its screenshot."""
+FOREVER_MS = 900_000
+"""Longer than the tests."""
 
-SHOWN = ("overview", "topics", "search", "group", "share-group")
-"""The pages in docs/console.md."""
+SETTINGS: dict[str, str | int | bool] = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+    "odradek.telemetry.topic": "client-telemetry",
+    "group.share.max.record.lock.duration.ms": FOREVER_MS,
+}
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(3) as started:
+    with Cluster(3, SETTINGS) as started:
         fill(started)
         yield started
 
 
 def fill(cluster: Cluster) -> None:
-    """Writes records, offsets, a share group and a transaction to a cluster."""
+    """Writes what each page shows."""
     bootstrap = cluster.bootstrap
-    for name, partitions in (("orders", 6), ("payments", 3), ("shipments", 3)):
+    for name, partitions in (("orders", 6), ("payments", 1), ("shipments", 3)):
         cluster.create_topic(name, partitions=partitions)
     for partition in range(6):
         values = [b'{"order": %d, "total": %d.5, "open": true}' % (at, at * 7 % 1000) for at in range(400)]
         produce(bootstrap, "orders", values, partition, key=b"customer-%d" % partition, headers=[("trace", b"4f-21")])
-    produce(bootstrap, "payments", [b"paid"] * 20)
+    produce(bootstrap, "payments", [b'{"paid": %d}' % number for number in range(20)], key=b"customer-3")
     cluster.create_topic("hostile", partitions=1, configs={"max.message.bytes": "20000000"})
     for value in HOSTILE.values():
         produce(bootstrap, "hostile", [value], key=value[:500])
@@ -80,20 +62,56 @@ def fill(cluster: Cluster) -> None:
         reader = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
         reader.commit(offsets=[TopicPartition("orders", at, 400 - behind - at) for at in range(6)], asynchronous=False)
         reader.close()
-    odradek = [str(ROOT / ".venv/bin/odradek")]
-    share = [*odradek, "share", "consume", "packers", "payments", "-b", bootstrap]
-    reset = [*odradek, "config", "set", "group", "packers", "share.auto.offset.reset=earliest", "-b", bootstrap]
-    for line in (reset, [*share, "-n", "5", "--release"], [*share, "-n", "2", "--reject"]):
-        subprocess.run(line, check=True, capture_output=True, timeout=120)
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "shop-1"})
-    producer.init_transactions()
-    producer.begin_transaction()
-    producer.produce("payments", b"x")
-    producer.commit_transaction()
+
+    def run(*words: str, stdin: str = "") -> None:
+        odradek(*words, "-b", bootstrap, stdin=stdin)
+
+    fill_share_group(cluster, run)
+    run("config", "set", "client-metrics", "all", "metrics=*", "interval.ms=1000")
+    run("acl", "add", "--allow", "User:ana", "--topic", "orders", "--prefixed", "--operation", "read")
+    run("quota", "set", "--user", "ana", "producer_byte_rate=1048576")
+    run("user", "set", "ana", stdin="secret-of-ana\n")
+
+
+def fill_share_group(cluster: Cluster, run: Callable[..., None]) -> None:
+    """Lets a share group have records of each state, and dead letters."""
+    cluster.create_topic("dlq.payments", partitions=1, configs={"errors.deadletterqueue.group.enable": "true"})
+    queue = "errors.deadletterqueue.topic.name=dlq.payments"
+    lock = f"share.record.lock.duration.ms={FOREVER_MS}"
+    run("config", "set", "group", "packers", "share.auto.offset.reset=earliest", queue, lock)
+    run("share", "consume", "packers", "payments", "-n", "5", "--release")
+    run("share", "consume", "packers", "payments", "-n", "2", "--reject")
 
 
 @pytest.fixture(scope="module")
-def served(cluster: Cluster) -> Iterator[ConsoleProcess]:
+def clients(cluster: Cluster) -> Iterator[None]:
+    """Clients that run as long as the tests: members of groups, and a producer in a transaction, which push their
+    metrics."""
+    where = {"bootstrap.servers": cluster.bootstrap}
+    producer = Producer({**where, "transactional.id": "shop-1", "transaction.timeout.ms": FOREVER_MS})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce("payments", b'{"paid": 20}')
+    producer.flush()
+    of_group = {"group.id": "dispatch", "client.id": "dispatcher-1", "max.poll.interval.ms": FOREVER_MS}
+    reader = Consumer({**where, **of_group})
+    reader.subscribe(["shipments"])
+    deadline = time.monotonic() + 60
+    while not reader.assignment():
+        assert time.monotonic() < deadline
+        reader.poll(0.2)
+    with member(cluster, "packers", "payments") as packer:
+        messages = acquire(packer, 10)
+        for at, kind in ((2, AcknowledgeType.ACCEPT), (3, AcknowledgeType.ACCEPT), (6, AcknowledgeType.RELEASE)):
+            packer.acknowledge(messages[at], kind)
+        packer.commit_sync(10)
+        yield
+    reader.close()
+    producer.abort_transaction()
+
+
+@pytest.fixture(scope="module")
+def served(cluster: Cluster, clients: None) -> Iterator[ConsoleProcess]:
     with running_console(cluster.bootstrap, "--allow-changes") as process:
         yield process
 
@@ -173,11 +191,13 @@ def test_a_page_fits_a_narrow_screen(opened: Open, name: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= NARROW
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_drawn(opened: Open, name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     folder = Path(request.config.getoption(SCREENSHOTS, None) or tmp_path)
     page = opened(PAGES[name])
-    page.wait_for_timeout(9000)  # for charts of several samples
+    if page.locator("[data-chart]").count():
+        page.locator("[data-chart] canvas").wait_for(timeout=60_000)
+    page.wait_for_timeout(500)
     file = folder / f"console-{name}.png"
     page.screenshot(path=file)
     assert file.stat().st_size > 10_000
@@ -185,7 +205,14 @@ def test_a_page_is_drawn(opened: Open, name: str, request: pytest.FixtureRequest
 
 def test_keys_go_everywhere(opened: Open) -> None:
     page = opened("/")
-    for keys, path in (("gt", "/topics"), ("gg", "/groups"), ("gx", "/transactions"), ("gs", "/security"), ("go", "/")):
+    for keys, path in (
+        ("gt", "/topics"),
+        ("gg", "/groups"),
+        ("gx", "/transactions"),
+        ("gc", "/clients"),
+        ("gs", "/security"),
+        ("go", "/"),
+    ):
         for key in keys:
             page.keyboard.press(key)
         page.wait_for_url(f"**{path}")
@@ -227,6 +254,31 @@ def test_new_records_appear_live(opened: Open, cluster: Cluster) -> None:
     produce(cluster.bootstrap, "live", [b"unseen"])
     page.wait_for_timeout(2500)
     assert page.locator("tbody tr").count() == 3
+
+
+HIDE = """(isHidden) => {
+    Object.defineProperty(document, "hidden", {configurable: true, get: () => isHidden});
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+def test_a_hidden_tab_holds_no_connection_and_misses_nothing(opened: Open, cluster: Cluster) -> None:
+    cluster.create_topic("unwatched", partitions=1)
+    page = opened("/topics/unwatched/records?live=1")
+    page.wait_for_timeout(1500)
+    page.evaluate(HIDE, True)
+    tabs = [page.context.new_page() for _ in range(7)]  # a browser opens six connections to a host
+    for tab in tabs:
+        tab.goto(page.url)
+        tab.evaluate(HIDE, True)
+    produce(cluster.bootstrap, "unwatched", [b"meanwhile"])
+    page.wait_for_timeout(1000)
+    assert page.get_by_text("meanwhile").count() == 0
+    page.evaluate(HIDE, False)
+    page.get_by_text("meanwhile").wait_for(timeout=10_000)
+    produce(cluster.bootstrap, "unwatched", [b"afterwards"])
+    page.get_by_text("afterwards").wait_for(timeout=10_000)
+    assert page.locator("tbody tr").count() == 2
 
 
 def test_a_search_ends_and_can_be_opened(opened: Open) -> None:

@@ -182,6 +182,15 @@ def test_a_live_tail_has_new_records_only(browser: Browser, broker: Broker) -> N
     assert "before" not in content
 
 
+def test_a_live_tail_goes_on_at_a_position(browser: Browser, broker: Broker) -> None:
+    broker.create_topic("records-resumed", partitions=1)
+    produce(broker.bootstrap, "records-resumed", [b"seen", b"missed"])
+    with browser.events("/live/records/records-resumed?live=1&from=1") as events:
+        _, content = next(events)
+    assert "missed" in content
+    assert "seen" not in content
+
+
 def test_one_record_has_its_own_page(browser: Browser, topic: Topic) -> None:
     words = browser.get(f"/topics/{topic.name}/records/0/42").words
     assert "key-a" in words

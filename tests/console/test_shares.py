@@ -15,7 +15,7 @@ from confluent_kafka import AcknowledgeType, Message, ShareConsumer
 
 from commands.shares.records import STORED, UNKNOWN, SharePartitionRecords, ShareRange
 from console.pages.shares import GLYPHS, MOST_CELLS, NAMES, strip_of
-from odradek.testing import Broker
+from odradek.testing import Broker, Cluster
 from protocol.types import TopicPartition
 from tests.console.browser import Answer, Browser, ConsoleProcess, produce
 
@@ -23,12 +23,13 @@ PLACE = TopicPartition("jobs", 0)
 REJECTED = "Offset rejected by client."
 
 
-def odradek(*words: str) -> None:
-    subprocess.run([sys.executable, "-m", "odradek", *words], check=True, capture_output=True, timeout=60)
+def odradek(*words: str, stdin: str = "") -> None:
+    line = [sys.executable, "-m", "odradek", *words]
+    subprocess.run(line, check=True, capture_output=True, timeout=60, input=stdin, text=True)
 
 
 @contextmanager
-def member(broker: Broker, group: str, topic: str) -> Iterator[ShareConsumer]:
+def member(broker: Broker | Cluster, group: str, topic: str) -> Iterator[ShareConsumer]:
     """Opens a stock share consumer that acknowledges explicitly."""
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": group, "share.acknowledgement.mode": "explicit"}
     consumer = ShareConsumer(settings)
@@ -178,7 +179,7 @@ def test_exactly_the_chosen_letters_are_redriven_once(browser: Browser, broker: 
     assert "0:1: it was redriven already" in again.words
     assert end(broker, name) == 5
     entries = [json.loads(line) for line in audit.read_text().splitlines()]
-    entry = next(one for one in entries if one["action"] == "group.redrive" and one["target"] == name)
+    entry = next(line for line in entries if line["action"] == "group.redrive" and line["target"] == name)
     assert (entry["result"], entry["effect"][0]["letter"]) == ("done", "0:1")
     assert "value-1" not in json.dumps(entry)
 
@@ -235,9 +236,9 @@ def test_a_forged_letter_is_harmless(browser: Browser, broker: Broker) -> None:
     letters(browser, name, 1)
     forged = {"topic": "<script>", "partition": "0", "offset": "5", "group": name, "message": "<b>\u202e</b>"}
     internal = {**forged, "topic": "__consumer_offsets"}
-    for one in (forged, internal):
+    for fields in (forged, internal):
         headers: list[tuple[str, str | bytes | None]] = [
-            (f"__dlq.errors.{key}", value.encode()) for key, value in one.items()
+            (f"__dlq.errors.{key}", value.encode()) for key, value in fields.items()
         ]
         produce(broker.bootstrap, f"dlq.{name}", [b"x"], headers=headers)
     page = browser.get(f"/share/letters?name={name}")

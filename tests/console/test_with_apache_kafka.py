@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -85,6 +86,15 @@ def test_a_search_finds_records(browser: Browser) -> None:
             if name == "progress" and "Done" in content:
                 assert "1 match" in content
                 return
+
+
+def test_idle_tails_delay_no_page(browser: Browser) -> None:
+    """A broker answers the requests of a connection one after the other, so no fetch may wait for records."""
+    with ExitStack() as tails:
+        for _ in range(100):
+            tails.enter_context(browser.events("/live/records/orders?live=1"))
+        for page in ("", "/configs", "/records"):
+            assert browser.get(f"/topics/orders{page}").status == 200
 
 
 @pytest.mark.parametrize(
