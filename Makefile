@@ -244,8 +244,8 @@ bench-scrapes: $(BENCH_SETUP) ## time of a scrape of 10,000 partitions, and its 
 	$(BIN)/python -m bench.scrapes $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: bench-console
-bench-console: $(BROWSER_SETUP) $(BENCH_SETUP) ## the console's pages with 10,000 partitions, 100 live tails, a search of ten million records: PARTS="pages tails search" RESULTS=bench/results
-	$(BIN)/python -m bench.console $(if $(PARTS),--parts $(PARTS)) $(if $(RESULTS),--results $(RESULTS))
+bench-console: $(BROWSER_SETUP) $(BENCH_SETUP) ## the console's pages with 10,000 partitions, 100 live tails, a search of ten million records: PARTS="pages tails search" PURE=1 RESULTS=bench/results
+	$(BIN)/python -m bench.console $(if $(PARTS),--parts $(PARTS)) $(if $(PURE),--pure) $(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: bench-storms
 bench-storms: $(BENCH_SETUP) ## effect of a storm of connections from one address on producers, compared with Apache Kafka: ROUNDS=5 RESULTS=bench/results

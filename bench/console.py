@@ -1,7 +1,9 @@
 """The cost of the console: its pages with ten thousand partitions, a hundred live tails beside producers, and a search
 in ten million records. `make bench-console`.
 
-    python -m bench.console [--parts PART …] [--rounds N] [--seconds S] [--records N] [--results FOLDER]
+    python -m bench.console [--parts PART …] [--rounds N] [--seconds S] [--records N] [--pure] [--results FOLDER]
+
+Broker and console are the wheel's, with the compiled core, or with --pure the source tree's.
 """
 
 from __future__ import annotations
@@ -21,11 +23,10 @@ from statistics import median
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from bench import wheel
 from bench.cost import memory_of, spent
 from bench.figures import MB, Sample
 from bench.load import module
-from bench.peers.brokers import Odradek
+from bench.peers.brokers import Odradek, PurePython
 from bench.results import RESULTS, machine
 from bench.scrapes import create_topics, probe
 from bench.trial import unwind_at_sigterm
@@ -96,9 +97,9 @@ class BenchConsole:
 
 
 @contextmanager
-def running_console(bootstrap: str) -> Iterator[BenchConsole]:
-    """Runs `odradek console` of the wheel on a free port."""
-    command = [wheel.program(), "console", "--bootstrap", bootstrap, "--listen", "127.0.0.1:0"]
+def running_console(broker: Odradek) -> Iterator[BenchConsole]:
+    """Runs `odradek console` on a free port."""
+    command = [broker.program, "console", "--bootstrap", broker.bootstrap, "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert process.stdout is not None
@@ -121,13 +122,13 @@ class Measured(NamedTuple):
 # Pages.
 
 
-def pages(bootstrap: str, options: argparse.Namespace) -> Measured:
+def pages(broker: Odradek, options: argparse.Namespace) -> Measured:
     """Measures each page: processor time of the console, and first paint in chromium."""
     from playwright.sync_api import sync_playwright
 
-    create_topics(bootstrap, options.topics)
+    create_topics(broker.bootstrap, options.topics)
     lines, figures = list[str](), dict[str, object]()
-    with running_console(bootstrap) as console, sync_playwright() as started:
+    with running_console(broker) as console, sync_playwright() as started:
         _wait_for(lambda: "Health" in (text := console.get("/")) and "Examining" not in text)
         chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = chromium.new_page()
@@ -177,17 +178,17 @@ def _wait_for(holds: Callable[[], bool]) -> None:
 # Tails.
 
 
-def tails(bootstrap: str, options: argparse.Namespace) -> Measured:
+def tails(broker: Odradek, options: argparse.Namespace) -> Measured:
     """Measures a producer with and without open tabs with live tails of the topic that it writes to."""
-    create_topics(bootstrap, 1)
+    create_topics(broker.bootstrap, 1)
     without, having = list[Sample](), list[Sample]()
     shares, seen = list[float](), list[int]()
-    with running_console(bootstrap) as console:
+    with running_console(broker) as console:
         for number in range(options.rounds + 1):
-            plain = probe(bootstrap, options.seconds)
+            plain = probe(broker.bootstrap, options.seconds)
             with _open_tabs(console) as counts:
                 cpu_s, began = console.cpu_s(), time.monotonic()
-                watched = probe(bootstrap, options.seconds)
+                watched = probe(broker.bootstrap, options.seconds)
                 share = (console.cpu_s() - cpu_s) / (time.monotonic() - began)
             if number:  # the first pair warms up
                 without.append(plain)
@@ -224,11 +225,11 @@ def _open_tabs(console: BenchConsole) -> Iterator[list[int]]:
 # Search.
 
 
-def search(bootstrap: str, options: argparse.Namespace) -> Measured:
+def search(broker: Odradek, options: argparse.Namespace) -> Measured:
     """Measures a search of all records of a topic, and what is left of it once it is cancelled."""
-    fill(bootstrap, options.records)
+    fill(broker.bootstrap, options.records)
     lines, figures = list[str](), dict[str, object]()
-    with running_console(bootstrap) as console:
+    with running_console(broker) as console:
         console.get("/topics")
         time.sleep(SETTLE_S)
         resident, _ = console.memory_mb()
@@ -288,7 +289,7 @@ def _until_done(response: HTTPResponse) -> Iterator[bytes]:
     raise SystemExit("the search did not end")
 
 
-PARTS: Final[dict[str, Callable[[str, argparse.Namespace], Measured]]] = {
+PARTS: Final[dict[str, Callable[[Odradek, argparse.Namespace], Measured]]] = {
     "pages": pages,
     "tails": tails,
     "search": search,
@@ -303,6 +304,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"length of a round ({SECONDS:.0f})")
     parser.add_argument("--topics", type=int, default=TOPICS, help=f"of ten partitions each ({TOPICS})")
     parser.add_argument("--records", type=int, default=RECORDS, help=f"records that are searched ({RECORDS})")
+    parser.add_argument("--pure", action="store_true", help="the source tree, without the compiled core")
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of the JSON files ({RESULTS})")
     options = parser.parse_args()
     unwind_at_sigterm()
@@ -310,13 +312,13 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     for name in options.parts:
         with tempfile.TemporaryDirectory(prefix="odradek-bench-") as work:
-            broker = Odradek(Path(work))
+            broker = (PurePython if options.pure else Odradek)(Path(work))
             broker.prepare()
             try:
                 broker.start()
                 broker.wait_until_ready()
                 load = os.getloadavg()[0]
-                measured = PARTS[name](broker.bootstrap, options)
+                measured = PARTS[name](broker, options)
             finally:
                 broker.stop()
         print(f"{name} (load {load:.1f} at the start)", *measured.lines, sep="\n  ", flush=True)

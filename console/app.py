@@ -123,6 +123,7 @@ class Console:
             Mount("/static", StaticFiles(directory=FOLDER / "static")),
             *pages,
             *changes,
+            Route("/{path:path}", self._page(_absent)),
         ]
         return Guarded(Starlette(routes=routes), self._terms, self._entrance)
 
@@ -230,6 +231,10 @@ class Console:
         response = RedirectResponse("/login", 303)
         response.delete_cookie(self._entrance.cookie, path="/")
         return response
+
+
+async def _absent(visit: PageRequest) -> Response:
+    return visit.render("error.html", {"error": f"{visit.request.url.path[:200]}: there is no such page"}, status=404)
 
 
 def _without_token(request: Request) -> str:

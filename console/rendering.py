@@ -35,6 +35,11 @@ def number(value: object) -> str:
     return text.replace(",", "\u202f")
 
 
+def counted(amount: int, noun: str) -> str:
+    """Returns a number with its noun, such as "1 broker" and "2 brokers"."""
+    return f"{number(amount)} {noun}{'' if amount == 1 else 's'}"
+
+
 def size(value: object) -> str:
     """Returns bytes in a unit that fits."""
     if not isinstance(value, int | float) or isinstance(value, bool):
@@ -93,7 +98,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"number": number, "size": size, "moment": moment, "plain": plain, "visible": visible}
-    made.globals |= {"address": address, "version": static_version()}
+    made.globals |= {"address": address, "counted": counted, "version": static_version()}
     return made
 
 

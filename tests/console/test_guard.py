@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from console import app
 from console.guard import host_fault, local_path, origin_fault
 from odradek.testing import Broker
 from tests.console.browser import Browser, ConsoleProcess, console_line, running_console
@@ -59,13 +60,33 @@ def test_a_login_never_leads_to_another_host(target: str) -> None:
     assert local_path("/topics?q=a") == "/topics?q=a"
 
 
-def test_without_a_token_every_page_asks_to_log_in(console: ConsoleProcess) -> None:
-    stranger = console.browser(logged_in=False)
-    for path in ("/", "/live/overview", "/charts/throughput"):
-        answer = stranger.get(path)
-        assert answer.status == 401
-        assert 'name="token"' in answer.text
-    assert stranger.post("/create-topic", {"topic": "x"}).status in (401, 404)
+def path_of(route: str) -> str:
+    """Returns a path of a route."""
+    return re.sub(r"\{\w+\}", "0", route)
+
+
+@pytest.mark.parametrize("route", app.PAGES)
+def test_without_a_token_a_page_asks_to_log_in(console: ConsoleProcess, route: str) -> None:
+    answer = console.browser(logged_in=False).get(path_of(route))
+    assert answer.status == 401
+    assert 'name="token"' in answer.text
+
+
+@pytest.mark.parametrize("route", app.CHANGES)
+def test_no_change_without_a_login_the_secret_and_the_right_to_change(
+    console: ConsoleProcess, reading_console: ConsoleProcess, audit: Path, route: str
+) -> None:
+    path, fields = path_of(route), {"csrf": "0" * 64, "confirm": "yes"}
+    assert console.browser(logged_in=False).post(path, fields).status == 401
+    reader = reading_console.browser()
+    answer = reader.change(path, confirm="yes")
+    assert (answer.status, "--allow-changes" in answer.words) == (403, True)
+    browser = console.browser()
+    foreign = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
+    assert browser.post(path, {**fields, "csrf": browser.csrf}, foreign).status == 403
+    assert browser.post(path, fields).status == 403
+    last = json.loads(audit.read_text().splitlines()[-1])
+    assert (last["action"], last["target"], last["user"]) == ("denied", path, "token")
 
 
 @pytest.mark.parametrize("token", ["", "0" * 48, "\u00e9"])
@@ -135,26 +156,17 @@ def test_every_response_has_the_policy(browser: Browser, path: str) -> None:
     assert headers["referrer-policy"] == "same-origin"  # else browsers send forms with the Origin null
 
 
+def test_a_page_that_is_none_says_so(browser: Browser) -> None:
+    answer = browser.get("/nothing-here")
+    assert (answer.status, "/nothing-here: there is no such page" in answer.words) == (404, True)
+
+
 def test_only_static_files_are_kept_by_the_browser(browser: Browser) -> None:
     version = re.search(r"/static/console.css\?v=\w{12}", browser.get("/").text)
     assert version is not None
     assert "immutable" in browser.get(version[0]).headers["cache-control"]
     for path in ("/", "/topics?v=1", "/static/console.css", "/login"):
         assert browser.get(path).headers["cache-control"] == "no-store"
-
-
-def test_a_change_is_rejected_on_a_read_only_console(reading_console: ConsoleProcess) -> None:
-    browser = reading_console.browser()
-    answer = browser.post("/create-topic", {"topic": "never", "csrf": "x", "confirm": "yes"})
-    assert answer.status == 403
-    assert "--allow-changes" in answer.words
-
-
-def test_a_change_without_the_secret_of_the_login_is_rejected(browser: Browser, audit: Path) -> None:
-    answer = browser.post("/create-topic", {"topic": "never", "csrf": "0" * 64, "confirm": "yes"})
-    assert answer.status == 403
-    last = json.loads(audit.read_text().splitlines()[-1])
-    assert (last["action"], last["target"], last["user"]) == ("denied", "/create-topic", "token")
 
 
 def test_a_form_that_is_too_large_is_rejected(browser: Browser) -> None:

@@ -49,7 +49,7 @@ def fill(bootstrap: str, browser: Browser) -> None:
 
 
 PAGES = {
-    "/": ("1 brokers", "Controllers leader 1", "records/s in"),
+    "/": ("1 broker ", "Controllers leader 1", "records/s in"),
     "/topics": ("orders", "billing 30"),
     "/topics/orders": ("0 1 0 1 0 50 50",),
     "/topics/orders/records?partitions=0": ('{"n": 49}', "kcat -b"),
