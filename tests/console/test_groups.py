@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from client.clock import SystemClock
+from client.pool import Peers
+from commands.client.cluster_client import ClusterClient, CoordinatorKind, draw
+from commands.client.connecting import destination
+from commands.client.settings import Given, gather
 from odradek.testing import Broker
+from protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+    Subtopology,
+    Topology,
+)
 from tests.console.browser import Browser, produce
+
+LEAVES = -1
+"""The epoch of a member that leaves."""
 
 ODD = "odd/group ?&<b>\u202e"
 
@@ -137,6 +152,49 @@ def test_a_reset_of_a_group_with_members_is_rejected(browser: Browser, member: C
     answer = browser.confirm("/group/reset", plan)
     assert answer.status == 409
     assert "UNKNOWN_MEMBER_ID" in answer.words
+
+
+async def beat(cluster: ClusterClient, group: str, epoch: int, topic: str) -> StreamsGroupHeartbeatResponse:
+    """Joins a streams group with a task for each partition of a topic, or goes on as its member."""
+    subtopology = Subtopology(
+        subtopology_id="0", source_topics=[topic], source_topic_regex=[], state_changelog_topics=[],
+        repartition_sink_topics=[], repartition_source_topics=[], copartition_groups=[],
+    )  # fmt: skip
+    request = StreamsGroupHeartbeatRequest(
+        group_id=group,
+        member_id="streams-member",
+        member_epoch=epoch,
+        endpoint_information_epoch=0,
+        rebalance_timeout_ms=10_000,
+        topology=Topology(epoch=0, subtopologies=[subtopology]) if epoch == 0 else None,
+        active_tasks=[],
+        standby_tasks=[],
+        warmup_tasks=[],
+        process_id="process",
+    )
+    return await cluster.coordinated(
+        CoordinatorKind.GROUP, group, request, StreamsGroupHeartbeatResponse, code=lambda answer: answer.error_code
+    )
+
+
+async def test_a_streams_group_is_shown_and_reset(browser: Browser, broker: Broker, topic: str) -> None:
+    name, where = "grouped-streams", destination(gather(Given(broker.bootstrap, None, None, ()), {}))
+    clock = SystemClock()
+    async with ClusterClient(Peers(where.connection, clock, draw, where.bootstrap), where.timeout_ms) as cluster:
+        epoch, deadline = 0, time.monotonic() + 30
+        while "grouped-0, grouped-1" not in (words := browser.get(f"/group?name={name}").words):
+            assert time.monotonic() < deadline, words
+            answer = await beat(cluster, name, epoch, topic)
+            assert answer.error_code == 0
+            epoch = answer.member_epoch
+            await cluster.pause(200)
+        assert "streams-member" in words
+        await beat(cluster, name, LEAVES, topic)
+    plan = browser.change("/group/reset", name=name, to="10", topic=topic)
+    assert "grouped-0 – 10 – grouped-1 – 10 –" in plan.words
+    page = browser.confirm("/group/reset", plan)
+    assert f"Reset group {name}: done" in page.words
+    assert "grouped 0 10 100 90" in page.words
 
 
 def test_deleting_needs_the_name(browser: Browser, broker: Broker, topic: str) -> None:
