@@ -20,8 +20,8 @@ from protocol.records.batch import TimestampType
 from protocol.records.record import Record
 from protocol.types import TopicPartition
 
-ANSWER_BYTES: Final = 1024 * 1024
-"""Bytes of one answer of a broker. A larger record comes alone."""
+ANSWER_BYTES: Final = 256 * 1024
+"""Bytes of one answer of a broker, which may be many more once they are decompressed. A larger batch comes alone."""
 
 WINDOW: Final = 2000
 MAX_WINDOW: Final = 50_000
