@@ -10,8 +10,8 @@ from commands.printing import Row
 from console.rendering import address
 from console.visit import PageRequest
 
-PAGE_ROWS: Final = 200
-"""Rows of one page of a table."""
+PAGE_ROWS: Final = 100
+"""Rows of one page of a table. A browser needs most of the time until the first paint for the layout of the rows."""
 
 
 class Column(NamedTuple):

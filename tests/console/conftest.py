@@ -13,7 +13,8 @@ from tests.console.browser import Browser, ConsoleProcess, running_console
 
 SCREENSHOTS = "--console-screenshots"
 
-collect_ignore = [] if find_spec("playwright") else ["test_in_chromium.py", "test_share_story.py"]
+IN_CHROMIUM = ["test_in_chromium.py", "test_share_story.py", "test_with_apache_kafka.py"]
+collect_ignore = [] if find_spec("playwright") else IN_CHROMIUM
 """Playwright is not among the packages of `make setup`: `make test-console` installs it."""
 
 

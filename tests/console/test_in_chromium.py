@@ -3,30 +3,32 @@ width, and live. `make test-console` runs them, and draws the screenshots of doc
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from confluent_kafka import AcknowledgeType, Consumer, Producer, TopicPartition
 from playwright.sync_api import Browser as Chromium
-from playwright.sync_api import ConsoleMessage, Dialog, Page, sync_playwright
 
 from odradek.testing import Cluster
 from tests.console.browser import ConsoleProcess, produce, running_console
+from tests.console.chromium import (
+    NARROW,
+    WIDE,
+    Open,
+    axe_source,
+    opening,
+    running_chromium,
+    serious_faults,
+    width_of,
+)
 from tests.console.conftest import SCREENSHOTS
 from tests.console.every_page import PAGES
 from tests.console.test_hostile_records import HOSTILE
 from tests.console.test_shares import acquire, member, odradek
-from tests.sources import ROOT
 
 pytestmark = pytest.mark.console
-
-CHROMIUM = "/usr/bin/chromium"
-AXE = "axe-core@4.14.1"
-WIDE, NARROW = 1280, 400
 
 FOREVER_MS = 900_000
 """Longer than the tests."""
@@ -118,55 +120,19 @@ def served(cluster: Cluster, clients: None) -> Iterator[ConsoleProcess]:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Chromium]:
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with running_chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
 def axe() -> str:
-    """The source of axe-core, installed once by npm into .cache."""
-    folder = ROOT / ".cache" / "axe"
-    file = folder / "node_modules" / "axe-core" / "axe.min.js"
-    if not file.exists():
-        line = ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--no-save", AXE]
-        subprocess.run(line, check=True, capture_output=True, timeout=300)
-    return file.read_text()
-
-
-Open = Callable[..., Page]
+    return axe_source()
 
 
 @pytest.fixture
 def opened(chromium: Chromium, served: ConsoleProcess) -> Iterator[Open]:
-    """Opens pages; the test fails if one of them logs an error, or shows a dialog of a script."""
-    faults: list[str] = []
-    contexts = []
-
-    def on_line(line: ConsoleMessage) -> None:
-        if line.type == "error":
-            faults.append(line.text)
-
-    def on_dialog(dialog: Dialog) -> None:
-        faults.append(f"dialog: {dialog.message}")
-        dialog.dismiss()
-
-    def open_page(path: str, width: int = WIDE, scheme: Literal["light", "dark"] = "light") -> Page:
-        context = chromium.new_context(viewport={"width": width, "height": 860}, color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
-        page.goto(served.url)
-        page.on("console", on_line)
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("dialog", on_dialog)
-        page.goto(served.base + path)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert not [fault for fault in faults if "404" not in fault]
+    with opening(chromium, served) as open_page:
+        yield open_page
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -174,21 +140,14 @@ def opened(chromium: Chromium, served: ConsoleProcess) -> Iterator[Open]:
 def test_a_page_is_accessible(opened: Open, axe: str, name: str, scheme: str) -> None:
     page = opened(PAGES[name], scheme=scheme)
     page.wait_for_timeout(400)
-    page.evaluate(axe)
-    result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    serious = [
-        f"{fault['id']}: {fault['help']}: {[node['html'][:160] for node in fault['nodes'][:3]]}"
-        for fault in result["violations"]
-        if fault["impact"] in ("serious", "critical")
-    ]
-    assert not serious
+    assert not serious_faults(page, axe)
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_fits_a_narrow_screen(opened: Open, name: str) -> None:
     page = opened(PAGES[name], NARROW)
     page.wait_for_timeout(200)
-    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW
+    assert width_of(page) <= NARROW
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -201,6 +160,17 @@ def test_a_page_is_drawn(opened: Open, name: str, request: pytest.FixtureRequest
     file = folder / f"console-{name}.png"
     page.screenshot(path=file)
     assert file.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(("name", "path", "width"), [("dark", "/", WIDE), ("narrow", "/topics", NARROW)])
+def test_a_page_is_drawn_dark_and_narrow(
+    opened: Open, name: str, path: str, width: int, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    folder = Path(request.config.getoption(SCREENSHOTS, None) or tmp_path)
+    page = opened(path, width, "dark")
+    page.wait_for_timeout(1000)
+    page.screenshot(path=folder / f"console-{name}.png")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
 
 
 def test_keys_go_everywhere(opened: Open) -> None:
@@ -254,6 +224,27 @@ def test_new_records_appear_live(opened: Open, cluster: Cluster) -> None:
     produce(cluster.bootstrap, "live", [b"unseen"])
     page.wait_for_timeout(2500)
     assert page.locator("tbody tr").count() == 3
+
+
+MARKUP = "main script, main img"
+
+
+@pytest.mark.parametrize("offset", range(len(HOSTILE)), ids=list(HOSTILE))
+def test_a_hostile_record_is_harmless(opened: Open, offset: int) -> None:
+    page = opened(f"/topics/hostile/records/0/{offset}")
+    page.get_by_role("heading", name="Value").wait_for()
+    assert page.locator(MARKUP).count() == 0
+
+
+def test_hostile_records_are_harmless_in_a_live_tail(opened: Open, cluster: Cluster) -> None:
+    cluster.create_topic("hostile-live", partitions=1, configs={"max.message.bytes": "20000000"})
+    page = opened("/topics/hostile-live/records?live=1")
+    page.wait_for_timeout(1500)
+    for value in HOSTILE.values():
+        produce(cluster.bootstrap, "hostile-live", [value], key=value[:500], headers=[("name", value[:500])])
+    page.locator("tbody tr").nth(len(HOSTILE) - 1).wait_for(timeout=30_000)
+    assert page.locator(MARKUP).count() == 0
+    assert page.get_by_text("Stop").count() == 1
 
 
 HIDE = """(isHidden) => {

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import AcknowledgeType, Message, ShareConsumer
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from odradek.testing import Broker
 from tests.console.browser import ConsoleProcess, produce
+from tests.console.chromium import WIDE, running_chromium
 from tests.console.conftest import SCREENSHOTS
 from tests.console.test_shares import acquire, member, odradek
 
 pytestmark = pytest.mark.console
 
-CHROMIUM = "/usr/bin/chromium"
 TOPIC, GROUP, QUEUE = "orders", "packers", "dlq.orders"
 POISON = 2
 RECORDS = 8
@@ -29,12 +29,10 @@ SOON_MS = 30_000
 
 @pytest.fixture
 def page(console: ConsoleProcess) -> Iterator[Page]:
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        opened = browser.new_page(viewport={"width": 1280, "height": 860})
+    with running_chromium() as browser:
+        opened = browser.new_page(viewport={"width": WIDE, "height": 860})
         opened.goto(console.url)
         yield opened
-        browser.close()
 
 
 @pytest.fixture

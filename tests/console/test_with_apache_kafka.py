@@ -7,11 +7,19 @@ from contextlib import ExitStack
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from playwright.sync_api import Browser as Chromium
 
-from tests.console.browser import Browser, produce, running_console
+from tests.console import every_page
+from tests.console.browser import Browser, ConsoleProcess, produce, running_console
+from tests.console.chromium import NARROW, axe_source, opening, running_chromium, serious_faults, width_of
+from tests.console.test_hostile_records import HOSTILE
+from tests.console.test_shares import odradek
 from tests.interop.brokers import ApacheKafka
 
 pytestmark = pytest.mark.console
+
+MEGABYTE = 1_000_000
+"""The size of the largest record of a topic by default."""
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +32,26 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
 
 
 @pytest.fixture(scope="module")
-def browser(apache: ApacheKafka) -> Iterator[Browser]:
-    with running_console(apache.bootstrap, "--allow-changes") as console:
-        browser = console.browser()
-        fill(apache.bootstrap, browser)
-        yield browser
+def console(apache: ApacheKafka) -> Iterator[ConsoleProcess]:
+    with running_console(apache.bootstrap, "--allow-changes") as process:
+        fill(apache.bootstrap, process.browser())
+        yield process
+
+
+@pytest.fixture(scope="module")
+def browser(console: ConsoleProcess) -> Browser:
+    return console.browser()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Chromium]:
+    with running_chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    return axe_source()
 
 
 def fill(bootstrap: str, browser: Browser) -> None:
@@ -44,6 +67,12 @@ def fill(bootstrap: str, browser: Browser) -> None:
     producer.begin_transaction()
     producer.produce("orders", b"x", partition=1)
     producer.commit_transaction()
+    for topic in ("payments", "hostile"):
+        browser.confirm("/create-topic", browser.change("/create-topic", topic=topic, partitions="1"))
+    produce(bootstrap, "payments", [b"paid"] * 5)
+    produce(bootstrap, "hostile", [value for value in HOSTILE.values() if len(value) < MEGABYTE])
+    odradek("config", "set", "group", "packers", "share.auto.offset.reset=earliest", "-b", bootstrap)
+    odradek("share", "consume", "packers", "payments", "-n", "2", "-b", bootstrap)
     with browser.events("/live/overview") as events:
         assert any("Health" in content and "Examining" not in content for _, content in events)
 
@@ -78,6 +107,22 @@ def test_a_page_shows_the_cluster(browser: Browser, path: str) -> None:
     assert answer.status == 200
     for expected in PAGES[path]:
         assert expected in answer.words
+
+
+@pytest.mark.parametrize("name", every_page.PAGES)
+def test_a_page_works_in_chromium(chromium: Chromium, console: ConsoleProcess, axe: str, name: str) -> None:
+    with opening(chromium, console) as open_page:
+        page = open_page(every_page.PAGES[name])
+        page.wait_for_timeout(400)
+        assert not serious_faults(page, axe)
+        page.set_viewport_size({"width": NARROW, "height": 860})
+        assert width_of(page) <= NARROW
+
+
+def test_a_share_group_has_what_kafkas_apis_give(browser: Browser) -> None:
+    with browser.events("/live/share?name=packers") as events:
+        _, content = next(events)
+    assert "are not Odradek" in content
 
 
 def test_a_search_finds_records(browser: Browser) -> None:
