@@ -47,8 +47,9 @@ FIRST_ROUND_MS: Final = 1000
 """Time that each of several addresses has to connect and answer, before the next address is asked."""
 
 
-SILENT_MS: Final = 5000
-"""Time for which a broker that didn't answer in time isn't asked again, so that a command waits for it once."""
+SILENT_MS: Final = 10_000
+"""Time for which a broker that didn't answer in time isn't asked again, so that a command waits for it once. It is
+longer than what `doctor` does between two looks at a broker: a share coordinator's wait (5 s) and the watch (3 s)."""
 
 
 class Silent(NamedTuple):
@@ -159,7 +160,7 @@ class ClusterClient:
         """Sends a request that any broker can answer: to the broker that answered before, else to the bootstrap
         addresses, then to the other brokers. Several addresses have FIRST_ROUND_MS each at first, so that a silent one
         delays the command only for a moment."""
-        before, self._first = self._first, None
+        before = self._first
         known = [self._links.node(node) for node in self._addresses]
         addresses = {peer.address for peer in self._links.bootstrap}
         others = [*self._links.bootstrap, *(peer for peer in known if peer.address not in addresses)]
@@ -177,13 +178,14 @@ class ClusterClient:
                     )
                 except (PeerUnavailable, RequestTimedOut) as error:
                     reasons.append(str(error))
-                    continue
                 except ProtocolError as error:
                     reasons.append(f"{error.message}: {NOT_KAFKA}")
-                    continue
-                self._first = peer
-                self._note_throttling(answer)
-                return answer
+                else:
+                    self._first = peer
+                    self._note_throttling(answer)
+                    return answer
+                if self._first is peer:  # requests at the same time keep another that has answered
+                    self._first = None
         where = "; ".join(reasons)
         advice = hint(where, "set --bootstrap or ODRADEK_BOOTSTRAP to a broker's address")
         raise NoBrokerAnswered(f"no broker answered ({where}); {advice}")
