@@ -44,6 +44,9 @@ def run(options: Namespace) -> int:
         return DONE
     except KeyboardInterrupt:
         return INTERRUPTED
+    except OSError as error:  # errors of connections and of input files are of other classes
+        discard_output()
+        return fail(FAILED, f"{error.filename or 'standard output'}: {error.strerror or error}")
     except CommandError as error:
         return fail(error.status, error.message)
     except (KafkaError, PeerError, ProtocolError) as error:

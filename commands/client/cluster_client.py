@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
 
+from cli.parser import did_you_mean
 from client.address import Address
 from client.errors import ConnectionClosed, PeerError, PeerUnavailable, RequestTimedOut
 from commands.client.links import Link, Links, Moments
@@ -150,6 +151,10 @@ class ClusterClient:
         """Returns topics sorted by name; None returns all. Raises CommandError if a topic doesn't exist."""
         response = await self.metadata(names)
         for topic in response.topics:
+            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and topic.name is not None:
+                existing = [other.name for other in (await self.metadata(None)).topics if other.name is not None]
+                advice = did_you_mean(topic.name, existing)
+                raise CommandError(f"topic {topic.name}: {explain(topic.error_code)}{advice}")
             raise_if(f"topic {topic.name}", topic.error_code)
             topic.partitions.sort(key=lambda partition: partition.partition_index)
         return sorted(response.topics, key=lambda topic: topic.name or "")
