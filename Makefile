@@ -137,7 +137,7 @@ deb: $(SETUP) ## build dist/'s Debian package from dist/'s wheel; DEB_PYTHON=3.1
 	$(BIN)/python -m release.deb
 
 .PHONY: test-deb
-test-deb: $(SETUP) ## install, use and purge the Debian package in a clean chroot (needs mmdebstrap and root); some minutes
+test-deb: $(SETUP) ## install, use and purge the Debian package in a clean chroot (needs mmdebstrap and root); DEBIAN=trixie for 13; some minutes
 	$(BIN)/python -m pytest tests/interop/test_deb.py -m release --timeout 1800
 
 $(BROWSER_SETUP): requirements/browser.lock $(SETUP)
