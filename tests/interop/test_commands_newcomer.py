@@ -42,6 +42,15 @@ def test_a_listener_with_sasl_and_tls_names_the_protocol_that_it_needs(
     assert "or to SASL_SSL if it uses TLS" in outcome.err
 
 
+def test_a_wrong_password_is_named(secured: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    config = {**secured.client_config("ana"), "sasl.password": "wrong"}
+    del config["bootstrap.servers"]
+    login = [word for name, value in config.items() for word in ("-X", f"{name}={value}")]
+    outcome = call(capsys, secured.bootstrap, ("topic", "list", *login))
+    assert outcome.status == 3
+    assert "sasl.username and sasl.password must be a user's" in outcome.err
+
+
 @pytest.fixture
 def silent_port() -> Iterator[int]:
     """A port whose program waits for a line, as an HTTP server does."""
