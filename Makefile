@@ -9,6 +9,7 @@ BIN      := $(VENV)/bin
 SOURCES  := $(wildcard odradek protocol client storage coordinator broker cli programs commands console bench release)
 SETUP    := $(VENV)/.setup-dev
 EXAMPLES_SETUP := $(VENV)/.setup-examples
+PIPELINE_SETUP := $(VENV)/.setup-pipeline
 BROWSER_SETUP := $(VENV)/.setup-browser
 WORKERS  ?= 2
 TESTS    := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
@@ -53,13 +54,23 @@ quick: $(SETUP) ## the pure tests of what changed since main (or SINCE=REVISION)
 	$(BIN)/python -m tests.quick $(SINCE)
 
 OF_THE_TREE := bench commands console compiled/test_differences.py compiled/test_rules.py docs pipeline release test_docs.py test_tidy.py
-PURE := client coordinator protocol scenarios storage
+SOURCE_ONLY = $(shell grep -rl --include=test_*.py source_only tests --exclude-dir=interop)
 
 .PHONY: test
-test: lint $(BROWSER_SETUP) ## the tests of pure rooms on the source tree, then all tests of the broker on a wheel, with real clients
-	$(TESTS) -q $(OF_THE_TREE:%=tests/%) $(PURE:%=tests/%) --ignore=tests/pipeline/spark
-	$(TESTS) -q tests/broker tests/programs tests/simulation tests/fuzz -m source_only
-	$(TESTS) tests --installed $(OF_THE_TREE:%=--ignore=tests/%)
+test: lint test-source test-wheel test-spark ## all tests: on the source tree, then on a wheel with real clients, and a slice on Spark
+
+.PHONY: test-source
+test-source: $(SETUP) ## the tests of what is no part of the broker, and those that a wheel can't run, on the source tree
+	$(TESTS) -q $(OF_THE_TREE:%=tests/%) --ignore=tests/pipeline/spark
+	$(TESTS) -q $(SOURCE_ONLY) -m source_only
+
+.PHONY: test-wheel
+test-wheel: $(BROWSER_SETUP) ## all tests of the broker on a wheel, with real clients; prints the slowest
+	$(TESTS) tests --installed --durations 30 $(OF_THE_TREE:%=--ignore=tests/%)
+
+.PHONY: test-spark
+test-spark: $(PIPELINE_SETUP) ## a slice of test-pipeline: loads into an Iceberg table, with audits
+	$(BIN)/python -m pytest -q tests/pipeline/spark -m ci
 
 .PHONY: test-cluster
 test-cluster: $(SETUP) ## break clusters of Odradek and Apache Kafka for an hour: KILLS=100 in total, SEED=1
@@ -126,7 +137,7 @@ deb: $(SETUP) ## build dist/'s Debian package from dist/'s wheel; DEB_PYTHON=3.1
 	$(BIN)/python -m release.deb
 
 .PHONY: test-deb
-test-deb: $(SETUP) ## install, use and purge the Debian package in a clean chroot (needs mmdebstrap and root); some minutes
+test-deb: $(SETUP) ## install, use and purge the Debian package in a clean chroot (needs mmdebstrap and root); DEBIAN=trixie for 13; some minutes
 	$(BIN)/python -m pytest tests/interop/test_deb.py -m release --timeout 1800
 
 $(BROWSER_SETUP): requirements/browser.lock $(SETUP)
@@ -259,8 +270,6 @@ saturation: $(BENCH_SETUP) ## throughput of one broker on a core, and of several
 .PHONY: profile
 profile: $(BENCH_SETUP) ## flame graphs of the broker under LOAD: RESULTS/profile-LOAD.svg, and of native frames
 	$(BIN)/python -m bench.profile $(or $(LOAD),produce) $(RESULTS)
-
-PIPELINE_SETUP := $(VENV)/.setup-pipeline
 
 $(PIPELINE_SETUP): requirements/pipeline.lock $(SETUP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/pipeline.lock

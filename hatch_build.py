@@ -30,9 +30,9 @@ SCRIPT = """
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from setuptools import Distribution
+from pathlib import Path
+from setuptools import Distribution, Extension
 from setuptools.command.build_ext import build_ext
-from mypyc.build import mypycify
 
 class BesideEachOther(build_ext):
     # All modules are one extension, whose files setuptools would compile one after the other.
@@ -45,15 +45,25 @@ class BesideEachOther(build_ext):
         self.compiler.compile = compile_all
         super().build_extensions()
 
+def build(extensions, target):
+    command = BesideEachOther(Distribution({"ext_modules": extensions}))
+    command.build_lib, command.build_temp = target, temporary
+    command.ensure_finalized()
+    command.run()
+
 target, temporary, *modules = sys.argv[1:]
+# Without a compiler or Python's headers this fails at once, and mypyc would fail after a minute.
+trial = Path(temporary, "trial.c")
+trial.write_text("#include <Python.h>\\nPyMODINIT_FUNC PyInit_trial(void) { return NULL; }\\n")
+build([Extension("trial", [str(trial)])], temporary)
+
+from mypyc.build import mypycify
+
 options = ["--config-file=", "--ignore-missing-imports", "--explicit-package-bases"]
 extensions = mypycify(
     [*options, *modules], opt_level="2", debug_level="0", target_dir=temporary, multi_file=True, strip_asserts=False
 )
-command = BesideEachOther(Distribution({"ext_modules": extensions}))
-command.build_lib, command.build_temp = target, temporary
-command.ensure_finalized()
-command.run()
+build(extensions, target)
 """
 """Compiles in a separate process, because setuptools changes distutils and logging in its process."""
 LAST_WORDS = 3

@@ -21,6 +21,7 @@ from bench.results import RESULTS, LoadResult, saved
 COLOURS = {
     "odradek": "#c0392b",
     "odradek-pure": "#e59866",
+    "odradek-image": "#d98880",
     "odradek-metrics": "#af7ac5",
     "odradek-acls": "#922b21",
     "odradek-tls": "#e6b0aa",

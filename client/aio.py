@@ -7,6 +7,7 @@ frame's own buffer if it arrived in pieces, as large frames do, or a copy of a s
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable
 from typing import Final, TypeVar, cast
@@ -42,6 +43,11 @@ LINGER_MS: Final = 1000
 """Time that a closed connection has to send its earlier requests."""
 
 
+def _reason(error: Exception) -> str:
+    """Returns the reason why a connection failed, in the system's words instead of asyncio's."""
+    return os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else str(error)
+
+
 async def connect(address: Address, settings: Settings, clock: Clock, *, timeout_ms: int | None = None) -> Connection:
     """Returns a connection that is ready for requests. `timeout_ms` is `settings.connect_timeout_ms` by default.
 
@@ -59,7 +65,7 @@ async def connect(address: Address, settings: Settings, clock: Clock, *, timeout
         dialing.result()
         await connection.ready()
     except (OSError, ValueError, OverflowError) as error:
-        reason = str(error) or "the peer closed the connection"  # during a TLS handshake
+        reason = _reason(error) or "the peer closed the connection"  # during a TLS handshake
         raise PeerUnavailable(str(address), f"cannot be connected to: {reason}") from error
     finally:
         if not dialing.done():

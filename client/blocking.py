@@ -136,7 +136,8 @@ class BlockingPeer:
         try:
             self._stream = self._dial((deadline_ms - now_ms) / 1000)
         except (OSError, ValueError, OverflowError) as error:  # ValueError, OverflowError: an invalid host or port
-            raise PeerUnavailable(str(self.address), f"cannot be connected to: {error}") from error
+            reason = error.strerror if isinstance(error, ConnectionError) and error.strerror else error
+            raise PeerUnavailable(str(self.address), f"cannot be connected to: {reason}") from error
         client = self._client = self._settings.connection(self.address)
         client.connected(self._clock.monotonic_ms(), deadline_ms)
         while client.state is not ConnectionState.READY:

@@ -14,6 +14,8 @@ ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "`odradek acl list` lists the permissions",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "`odradek acl list` lists the permissions",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "`odradek acl list` lists the permissions",
+    ErrorCode.MESSAGE_TOO_LARGE: "`odradek topic alter TOPIC -c max.message.bytes=N` raises the limit",
+    ErrorCode.KAFKA_STORAGE_ERROR: "`odradek doctor` finds full and lost disks",
     ErrorCode.NON_EMPTY_GROUP: "`odradek group members` lists its members; stop them first",
     ErrorCode.GROUP_ID_NOT_FOUND: "`odradek group list` lists them",
     ErrorCode.SECURITY_DISABLED: "the brokers have no authorizer (authorizer.class.name)",

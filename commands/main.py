@@ -20,7 +20,7 @@ from commands.client.settings import Given, gather
 from commands.errors import CommandError, from_kafka
 from commands.printing import Output
 from commands.session import Action, Session
-from protocol.errors import KafkaError, ProtocolError
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.lazy import lazy
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ def run(options: Namespace) -> int:
         return DONE
     except KeyboardInterrupt:
         return INTERRUPTED
+    except OSError as error:  # errors of connections and of input files are of other classes
+        discard_output()
+        return fail(FAILED, f"{error.filename or 'standard output'}: {error.strerror or error}")
     except CommandError as error:
         return fail(error.status, error.message)
     except (KafkaError, PeerError, ProtocolError) as error:
@@ -95,5 +98,9 @@ def _as_command_error(error: KafkaError | PeerError | ProtocolError) -> CommandE
     if isinstance(error, UnsupportedVersion):
         return CommandError(f"{error}: the cluster is too old or too new for this command", FAILED)
     if isinstance(error, HandshakeFailed):
-        return CommandError(f"{error}; security.protocol and sasl.mechanism must match the listener", UNREACHABLE)
+        if error.code is ErrorCode.SASL_AUTHENTICATION_FAILED:
+            advice = "sasl.username and sasl.password must be a user's, with a password for sasl.mechanism"
+        else:
+            advice = "security.protocol and sasl.mechanism must match the listener"
+        return CommandError(f"{error}; {advice}", UNREACHABLE)
     return CommandError(str(error), UNREACHABLE if isinstance(error, PeerError) else FAILED)

@@ -8,6 +8,9 @@ the command puts their parent folder on the path, as the first entry, so that ot
 import os
 import sys
 
+INTERRUPTED = 130
+"""Ctrl-C (cli.exits)."""
+
 
 def add_packages() -> None:
     """Puts the folder of Odradek's packages first on the path of this process."""
@@ -19,6 +22,9 @@ def add_packages() -> None:
 def main() -> int:
     """Runs the command line. Returns the exit code."""
     add_packages()
-    from cli.main import main as run
+    try:
+        from cli.main import main as run
 
-    return run()
+        return run()
+    except KeyboardInterrupt:  # while modules are imported; commands handle it themselves
+        return INTERRUPTED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bench.peers.brokers import ApacheKafka, Kfake, Odradek, PurePython, WatchedOdradek
+from bench.peers.brokers import ApacheKafka, Kfake, Odradek, OdradekImage, PurePython, WatchedOdradek
 from bench.peers.floor import Floor
 from bench.peers.peer import PeerProcess
 from bench.peers.secured import ApacheKafkaWithEntries, ApacheKafkaWithTls, OdradekWithEntries, OdradekWithTls
@@ -15,6 +15,7 @@ BASE = ApacheKafka.name
 USUAL_PEERS: tuple[type[PeerProcess], ...] = (Odradek, ApacheKafka, Kfake, Floor)
 NAMED: tuple[type[PeerProcess], ...] = (
     PurePython,
+    OdradekImage,
     WatchedOdradek,
     OdradekWithEntries,
     ApacheKafkaWithEntries,

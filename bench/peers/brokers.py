@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -15,8 +16,11 @@ from typing import ClassVar
 from bench import jars, wheel
 from bench.load import Load, Tool
 from bench.peers.peer import READY_TIMEOUT_S, NotStarted, PeerProcess, Unavailable, free_port, require
+from release import image
+from release.dist import Failed
 
 BUILD_TIMEOUT_S = 600
+IMAGE = "odradek"
 KFAKE = Path(__file__).with_name("kfake")
 SCRAPE_INTERVAL_S = 15.0
 """The interval in the configuration that comes with Prometheus."""
@@ -53,6 +57,47 @@ class Odradek(PeerProcess):
     def command(self) -> list[str]:
         settings = [word for key, value in ONE_NODE.items() for word in ("--set", f"{key}={value}")]
         return [self.program, "run", "--listen", self.bootstrap, "--data", str(self.data), *settings]
+
+
+class OdradekImage(Odradek):
+    """Odradek's image, which `make image` builds, with the network of this machine and its data in a folder."""
+
+    name = "odradek-image"
+    title = "Odradek, its image"
+
+    @property
+    def program(self) -> str:
+        return image.engine()
+
+    @property
+    def container(self) -> str:
+        return f"odradek-bench-{self.bootstrap.rpartition(':')[2]}"
+
+    def prepare(self) -> None:
+        try:
+            found = subprocess.run([self.program, "image", "inspect", IMAGE], capture_output=True, check=False)
+        except Failed as error:
+            raise Unavailable(str(error)) from error
+        if found.returncode:
+            raise Unavailable(f"there is no image `{IMAGE}`: run `make dist image`")
+
+    def lay_out(self) -> None:
+        self.data.mkdir()
+
+    def command(self) -> list[str]:
+        listener = f"PLAINTEXT://{self.bootstrap}"
+        addresses = {"KAFKA_LISTENERS": listener, "KAFKA_ADVERTISED_LISTENERS": listener}
+        environment = [word for key, value in addresses.items() for word in ("--env", f"{key}={value}")]
+        settings = [word for key, value in ONE_NODE.items() for word in ("--set", f"{key}={value}")]
+        owner = ["--user", f"{os.getuid()}:{os.getgid()}", "--volume", f"{self.data}:/data"]
+        place = ["--rm", "--name", self.container, "--network", "host"]
+        return [self.program, "run", *place, *owner, *environment, IMAGE, "run", *settings]
+
+    @property
+    def pid(self) -> int:
+        """The broker's process, not the engine's."""
+        words = [self.program, "inspect", "--format", "{{.State.Pid}}", self.container]
+        return int(subprocess.run(words, capture_output=True, check=True).stdout)
 
 
 class PurePython(Odradek):

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
 
+from cli.parser import did_you_mean
 from client.address import Address
 from client.errors import ConnectionClosed, PeerError, PeerUnavailable, RequestTimedOut
 from commands.client.links import Link, Links, Moments
@@ -47,8 +48,9 @@ FIRST_ROUND_MS: Final = 1000
 """Time that each of several addresses has to connect and answer, before the next address is asked."""
 
 
-SILENT_MS: Final = 5000
-"""Time for which a broker that didn't answer in time isn't asked again, so that a command waits for it once."""
+SILENT_MS: Final = 10_000
+"""Time for which a broker that didn't answer in time isn't asked again, so that a command waits for it once. It is
+longer than what `doctor` does between two looks at a broker: a share coordinator's wait (5 s) and the watch (3 s)."""
 
 
 class Silent(NamedTuple):
@@ -149,6 +151,10 @@ class ClusterClient:
         """Returns topics sorted by name; None returns all. Raises CommandError if a topic doesn't exist."""
         response = await self.metadata(names)
         for topic in response.topics:
+            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and topic.name is not None:
+                existing = [other.name for other in (await self.metadata(None)).topics if other.name is not None]
+                advice = did_you_mean(topic.name, existing)
+                raise CommandError(f"topic {topic.name}: {explain(topic.error_code)}{advice}")
             raise_if(f"topic {topic.name}", topic.error_code)
             topic.partitions.sort(key=lambda partition: partition.partition_index)
         return sorted(response.topics, key=lambda topic: topic.name or "")
@@ -159,7 +165,7 @@ class ClusterClient:
         """Sends a request that any broker can answer: to the broker that answered before, else to the bootstrap
         addresses, then to the other brokers. Several addresses have FIRST_ROUND_MS each at first, so that a silent one
         delays the command only for a moment."""
-        before, self._first = self._first, None
+        before = self._first
         known = [self._links.node(node) for node in self._addresses]
         addresses = {peer.address for peer in self._links.bootstrap}
         others = [*self._links.bootstrap, *(peer for peer in known if peer.address not in addresses)]
@@ -177,13 +183,14 @@ class ClusterClient:
                     )
                 except (PeerUnavailable, RequestTimedOut) as error:
                     reasons.append(str(error))
-                    continue
                 except ProtocolError as error:
                     reasons.append(f"{error.message}: {NOT_KAFKA}")
-                    continue
-                self._first = peer
-                self._note_throttling(answer)
-                return answer
+                else:
+                    self._first = peer
+                    self._note_throttling(answer)
+                    return answer
+                if self._first is peer:  # requests at the same time keep another that has answered
+                    self._first = None
         where = "; ".join(reasons)
         advice = hint(where, "set --bootstrap or ODRADEK_BOOTSTRAP to a broker's address")
         raise NoBrokerAnswered(f"no broker answered ({where}); {advice}")

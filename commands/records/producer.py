@@ -78,6 +78,8 @@ class RecordProducer:
         self._counts: dict[str, int] = {}
         self._leaders: dict[TopicPartition, int] = {}
         self._turn = int(draw() * 1024)
+        self._retried: dict[TopicPartition, CommandError] = {}
+        """The reason why a batch was sent again, by partition."""
 
     async def begin(self) -> None:
         """Gets a producer id, and begins a transaction."""
@@ -144,7 +146,8 @@ class RecordProducer:
                     del built[place]
             if built:
                 if self._cluster.clock.monotonic_ms() > deadline_ms:
-                    raise refusal(str(next(iter(built))), ErrorCode.REQUEST_TIMED_OUT)
+                    place = next(iter(built))
+                    raise self._retried.get(place) or refusal(str(place), ErrorCode.REQUEST_TIMED_OUT)
                 failures += 1
                 await self._cluster.pause(PAUSE.delay_ms(failures, draw()))
                 for topic in {place.topic for place in built}:
@@ -224,6 +227,7 @@ class RecordProducer:
             return False
         code = error_code(result.error_code)
         if code in RETRIABLE and code is not ErrorCode.CORRUPT_MESSAGE:
+            self._retried[place] = refusal(str(place), code, result.error_message)
             return False
         if code is not ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             reasons = [error.batch_index_error_message for error in result.record_errors]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 from client.errors import RequestTimedOut, UnsupportedVersion
 from commands.client.cluster_client import FAILURES, ClusterClient
-from commands.errors import CommandError, raise_if
+from commands.errors import BrokerUnreachable, CommandError, raise_if
 from commands.groups.facts import GroupFacts, all_places, group_facts, has_lag
 from commands.groups.listing import GroupListing, GroupListings, list_groups
 from commands.printing import Row
@@ -59,6 +59,8 @@ class ClusterFacts(NamedTuple):
     hanging: Sequence[Row] = ()
     throttled_ms: int = 0
     """The longest throttling of an answer to this client."""
+    unreachable: Mapping[int, str] = MappingProxyType({})
+    """The brokers of the metadata that can't be reached, each with the reason."""
     unseen: Sequence[tuple[str, str]] = ()
     """The parts that could not be read, each with the reason."""
 
@@ -78,6 +80,7 @@ class Examination:
         self._watch_ms = watch_ms
         self._hanging_ms = hanging_ms
         self._unseen: list[tuple[str, str]] = []
+        self._unreachable: dict[int, str] = {}
 
     async def facts(self) -> ClusterFacts:
         """Returns all facts that can be read. Raises CommandError if no broker answers."""
@@ -102,6 +105,7 @@ class Examination:
             watched_ms=self._watch_ms,
             hanging=hanging,
             throttled_ms=cluster.throttled_ms,
+            unreachable=self._unreachable,
             unseen=self._unseen,
         )
 
@@ -131,7 +135,11 @@ class Examination:
         return [disk for part in parts for disk in part]
 
     async def _disks_of(self, node: int) -> list[DiskFacts]:
-        answer = await self._cluster.node(node, DescribeLogDirsRequest(topics=[]), DescribeLogDirsResponse)
+        try:
+            answer = await self._cluster.node(node, DescribeLogDirsRequest(topics=[]), DescribeLogDirsResponse)
+        except BrokerUnreachable as error:
+            self._unreachable[node] = str(error)
+            return []
         raise_if(f"broker {node}", answer.error_code)
         return [
             DiskFacts(
@@ -158,16 +166,25 @@ class Examination:
     async def _courses(self, topics: Iterable[MetadataResponseTopic]) -> list[GroupCourse]:
         existing = all_places(topics)
         before = await self._groups(existing)
+        # A broker that doesn't answer for a share partition costs seconds, and there is nothing to compare.
+        unknown = {facts.group.group for facts in before if facts.lag is None}
         await self._cluster.pause(self._watch_ms)
-        after = {facts.group.group: facts for facts in await self._groups(existing)}
+        after = {facts.group.group: facts for facts in await self._groups(existing, unknown)}
         return [GroupCourse(facts, after[facts.group.group]) for facts in before if facts.group.group in after]
 
-    async def _groups(self, existing: set[TopicPartition]) -> list[GroupFacts]:
+    async def _groups(self, existing: set[TopicPartition], left_out: Collection[str] = frozenset()) -> list[GroupFacts]:
         listings = await self._seen("groups", list_groups(self._cluster), GroupListings([], {}))
+        parts = {part for part, _ in self._unseen}
         self._unseen += [
-            ("groups", error) for error in listings.errors.values() if ("groups", error) not in self._unseen
+            (part, error)
+            for node, error in listings.errors.items()
+            if (part := f"groups of broker {node}") not in parts
         ]
-        looks = [self._group(listing, existing) for listing in listings.groups if has_lag(listing)]
+        looks = [
+            self._group(listing, existing)
+            for listing in listings.groups
+            if has_lag(listing) and listing.group not in left_out
+        ]
         return [facts for facts in await asyncio.gather(*looks) if facts is not None]
 
     async def _group(self, listing: GroupListing, existing: set[TopicPartition]) -> GroupFacts | None:

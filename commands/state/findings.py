@@ -60,6 +60,16 @@ def fenced_brokers(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
             )
 
 
+def unreachable_brokers(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
+    for broker, reason in facts.unreachable.items():
+        yield Diagnosis(
+            ERROR,
+            f"broker {broker}",
+            f"broker {broker} is not fenced, but this command can't reach it: {reason}.",
+            "odradek cluster describe",
+        )
+
+
 def offline_partitions(facts: ClusterFacts, _: DoctorLimits) -> Iterator[Diagnosis]:
     offline = [(place, partition) for place, partition in facts.partitions if partition.leader_id < 0]
     for topic, indexes in _by_topic(place for place, _ in offline):
@@ -307,6 +317,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     offline_partitions,
     below_min_isr,
     fenced_brokers,
+    unreachable_brokers,
     offline_disks,
     hanging_transactions,
     silent_controllers,

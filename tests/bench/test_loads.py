@@ -10,7 +10,7 @@ from bench.goals import BY_LOAD
 from bench.load import Load, Method
 from bench.loads import CURVES, LOADS, LONG, pick, smaller
 from bench.peers import PEERS, USUAL
-from bench.peers.brokers import PurePython, WatchedOdradek
+from bench.peers.brokers import OdradekImage, PurePython, WatchedOdradek
 
 EVERYTHING = pick([])
 
@@ -59,4 +59,4 @@ def test_a_smaller_load_fills_its_topic_with_as_few_records() -> None:
 def test_ratios_are_to_apache_kafka() -> None:
     assert USUAL == ("odradek", "kafka", "kfake", "floor")
     secured = [f"{broker}-{what}" for what in ("acls", "tls") for broker in ("odradek", "kafka")]
-    assert list(PEERS) == [*USUAL, PurePython.name, WatchedOdradek.name, *secured]
+    assert list(PEERS) == [*USUAL, PurePython.name, OdradekImage.name, WatchedOdradek.name, *secured]

@@ -227,6 +227,12 @@ SENTENCES: list[tuple[ClusterFacts, str, str, str]] = [
         "odradek quota list",
     ),
     (
+        ClusterFacts(unreachable={3: "broker 3 at c.example:9092: no route to host"}),
+        ERROR,
+        "broker 3 is not fenced, but this command can't reach it: broker 3 at c.example:9092: no route to host.",
+        "odradek cluster describe",
+    ),
+    (
         ClusterFacts(unseen=[("transactions", "CLUSTER_AUTHORIZATION_FAILED: no")]),
         UNSEEN,
         "transactions could not be read: CLUSTER_AUTHORIZATION_FAILED: no.",

@@ -13,12 +13,15 @@ from commands.groups.range_assignor import assign_by_range
 from commands.records.input import InputRecord, InputValues, LineLayout, chunks, from_json
 from commands.records.output import PrintedRecord, as_row, compile_format
 from commands.records.partitioning import murmur2
-from commands.records.producer import BATCH_BYTES, batches, batches_of_values
+from commands.records.producer import BATCH_BYTES, ProduceOptions, RecordProducer, batches, batches_of_values
 from commands.words.produce import ProduceProgress
+from protocol.errors import ErrorCode
+from protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceResponse
 from protocol.records.batch import TimestampType
 from protocol.records.record import Record
 from protocol.types import TopicPartition
 from tests.clock import ManualClock
+from tests.commands.scripted_cluster import ScriptedCluster
 
 PLACE = TopicPartition("orders", 3)
 
@@ -178,3 +181,15 @@ def test_progress_is_not_shown_elsewhere(capsys: pytest.CaptureFixture[str]) -> 
     progress.show(2000)
     progress.clear()
     assert capsys.readouterr().err == ""
+
+
+async def test_a_producer_that_gives_up_names_the_last_error() -> None:
+    cluster = ScriptedCluster(orders=1)
+    full = PartitionProduceResponse(index=0, error_code=ErrorCode.KAFKA_STORAGE_ERROR, base_offset=-1)
+    cluster.answer(
+        ProduceRequest, ProduceResponse(responses=[TopicProduceResponse(name="orders", partition_responses=[full])])
+    )
+    producer = RecordProducer(cluster.client, ProduceOptions(idempotent=False))
+    await producer.begin()
+    with pytest.raises(CommandError, match="orders-0: KAFKA_STORAGE_ERROR"):
+        await producer.send("orders", [InputRecord(None, b"x", ())])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ import pytest
 
 from odradek.testing import Broker
 from odradek.testing.fixtures import broker_fixture
+from tests.interop.brokers import Odradek
 from tests.interop.commanding import UNLIMITED, Feed, call
 
 pytestmark = [pytest.mark.odradek_only, pytest.mark.commands, pytest.mark.ci]
@@ -38,6 +40,15 @@ def test_a_listener_with_sasl_and_tls_names_the_protocol_that_it_needs(
     outcome = call(capsys, encrypted.bootstrap, ("topic", "list", *trust))
     assert outcome.status == 3
     assert "or to SASL_SSL if it uses TLS" in outcome.err
+
+
+def test_a_wrong_password_is_named(secured: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    config = {**secured.client_config("ana"), "sasl.password": "wrong"}
+    del config["bootstrap.servers"]
+    login = [word for name, value in config.items() for word in ("-X", f"{name}={value}")]
+    outcome = call(capsys, secured.bootstrap, ("topic", "list", *login))
+    assert outcome.status == 3
+    assert "sasl.username and sasl.password must be a user's" in outcome.err
 
 
 @pytest.fixture
@@ -218,3 +229,45 @@ def test_a_topic_is_analyzed(plain: Broker, capsys: pytest.CaptureFixture[str], 
     assert call(capsys, plain.bootstrap, ("topic", "analyze", "analyzed", "-o", "table")).out.startswith(
         "topic analyzed\n"
     )
+
+
+@pytest.mark.parametrize("words", [("consume", "ordres", "-e"), ("produce", "ordres"), ("topic", "describe", "ordres")])
+def test_a_misspelt_topic_gets_a_suggestion(
+    plain: Broker, capsys: pytest.CaptureFixture[str], feed: Feed, words: tuple[str, ...]
+) -> None:
+    call(capsys, plain.bootstrap, ("topic", "create", "orders", "-p", "1"))
+    feed(b"x\n")
+    outcome = call(capsys, plain.bootstrap, words)
+    assert outcome.status == 1
+    assert outcome.err.endswith("did you mean orders?\n")
+
+
+def test_a_record_that_is_too_large_names_the_config(
+    plain: Broker, capsys: pytest.CaptureFixture[str], feed: Feed
+) -> None:
+    call(capsys, plain.bootstrap, ("topic", "create", "small", "-p", "1", "-c", "max.message.bytes=1000"))
+    feed(b"x" * 2000)
+    outcome = call(capsys, plain.bootstrap, ("produce", "small"))
+    assert outcome.status == 1
+    assert "`odradek topic alter TOPIC -c max.message.bytes=N`" in outcome.err
+
+
+def test_output_that_cannot_be_written_is_one_line(plain: Broker) -> None:
+    plain.create_topic("many", partitions=1)
+    words = [Odradek.program, "topic", "list", "-b", plain.bootstrap]
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == b"odradek: standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("words", [("topic", "list"), ("doctor",)])
+def test_a_closed_port_is_named_in_the_systems_words(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    outcome = call(capsys, f"127.0.0.1:{port}", words)
+    assert outcome.status == 3
+    assert f"127.0.0.1:{port}: cannot be connected to: Connection refused" in outcome.err
+    assert "Errno" not in outcome.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
+import shutil
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from release.dist import DIST, Interpreter, environment_of, interpreters
-from tests.interop.processes import ROOT, Server, run
+from tests.interop.chroots import clean_system, files_of, inside, there_and_back
+from tests.interop.processes import ROOT, run
 
 pytestmark = [pytest.mark.odradek_only, pytest.mark.release]
 
@@ -50,7 +51,7 @@ def pip(programs: Path, *words: str) -> None:
     run([str(programs / "python"), "-m", "pip", *words], timeout_s=INSTALL_TIMEOUT_S)
 
 
-def files_of(programs: Path) -> set[Path]:
+def installed_in(programs: Path) -> set[Path]:
     """Returns the files of an environment without what Python caches."""
     files = programs.parent.rglob("*")
     return {file for file in files if "__pycache__" not in file.parts and file.suffix != ".pyc"}
@@ -68,30 +69,61 @@ def test_a_wheel_is_installed_used_and_removed(interpreter: Interpreter, tmp_pat
         programs, "download", "-q", "--no-deps", "-d", str(tmp_path), "--find-links", str(DIST), "--no-index", "odradek"
     )
     assert (tmp_path / wheel.name).exists(), "pip prefers the compiled wheel to the pure one"
-    before = files_of(programs)
+    before = installed_in(programs)
     pip(programs, "install", "--only-binary", ":all:", "--find-links", str(DIST), f"odradek=={version}")
     run([str(programs / "python"), SMOKE, "--compiled", str(programs / "odradek")])
     follow_the_readme(programs, tmp_path)
     pip(programs, "uninstall", "--yes", "odradek")
     assert not [
-        file for file in files_of(programs) - before if "odradek" in file.as_posix().removeprefix(str(tmp_path))
+        file for file in installed_in(programs) - before if "odradek" in file.as_posix().removeprefix(str(tmp_path))
     ]
+
+
+def readme_test() -> str:
+    """Returns the test that the README shows."""
+    (text,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    return str(text)
 
 
 def follow_the_readme(programs: Path, folder: Path) -> None:
     """Runs the test of the README with the installed plugin, and kcat there and back."""
-    (text,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    (folder / "test_orders.py").write_text(text)
+    (folder / "test_orders.py").write_text(readme_test())
     run(
         [str(programs / "python"), "-P", "-m", "pytest", "-q", "--rootdir", str(folder), str(folder / "test_orders.py")]
     )
-    server = Server("installed odradek", folder / "log")
     words = [str(programs / "odradek"), "run", "--listen", "127.0.0.1:0", "--data", str(folder / "data")]
-    bootstrap = server.launch(words, r"^ready (\S+:\d+)$", 60, cwd=folder)[1]
-    subprocess.run(["kcat", "-b", bootstrap, "-t", "greetings", "-P"], input=b"hello\n", check=True, timeout=60)
-    assert run(["kcat", "-b", bootstrap, "-t", "greetings", "-C", "-e", "-q"]).stdout == b"hello\n"
-    assert server.stop() == 0
-    server.forget()
+    there_and_back(words, folder)
+
+
+def test_a_wheel_is_installed_used_and_removed_in_a_clean_system(tmp_path: Path) -> None:
+    with clean_system(tmp_path) as root:
+        before = files_of(root)
+        system = inside(root)
+        version = run([*system, "python3", "-c", "import sys; print(*sys.version_info[:2])"]).stdout.split()
+        (interpreter,) = [each for each in INTERPRETERS if each.version == tuple(map(int, version))]
+        (wheel,) = DIST.glob(f"odradek-*-{interpreter.tag}-*.whl")
+        gather = ["download", "-q", "--only-binary", ":all:", "-d", str(root / "tmp" / "wheels"), str(wheel), *CLIENTS]
+        pip(environment_of(interpreter), *gather)
+        for name, text in (("smoke.py", Path(SMOKE).read_text()), ("test_orders.py", readme_test())):
+            (root / "tmp" / name).write_text(text)
+
+        run([*system, "python3", "-m", "venv", "/opt/venv"], timeout_s=INSTALL_TIMEOUT_S)
+        offline = ["/opt/venv/bin/pip", "install", "-q", "--no-index", "--find-links", "/tmp/wheels"]
+        run([*system, *offline, "odradek", *CLIENTS], timeout_s=INSTALL_TIMEOUT_S)
+        run([*system, "/opt/venv/bin/python", "/tmp/smoke.py", "--compiled", "/opt/venv/bin/odradek"])
+        run([*system, "/opt/venv/bin/python", "-P", "-m", "pytest", "-q", "--rootdir", "/tmp", "/tmp/test_orders.py"])
+        words = ["/opt/venv/bin/odradek", "run", "--listen", "127.0.0.1:0", "--data", "/tmp/data"]
+        there_and_back([*system, *words], tmp_path)
+        run([*system, "/opt/venv/bin/pip", "uninstall", "-q", "--yes", "odradek"])
+        left = [name for name in files_of(root) - before if "odradek" in name and not is_cached(name)]
+        assert not [name for name in left if (root / name).is_file()]  # folders stay, with bytecode that pytest wrote
+        shutil.rmtree(root / "opt" / "venv")
+        assert not [name for name in files_of(root) - before if not is_cached(name)]
+
+
+def is_cached(name: str) -> bool:
+    """True for bytecode that Python writes beside the modules that it imports."""
+    return "__pycache__" in name
 
 
 @pytest.mark.usefixtures("without_compiler")

@@ -25,7 +25,6 @@ THREE = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
 BEFORE = {"metadata.version": "4.3-IV0", "share.version": "1", "streams.version": "1"}
 AFTER = {"metadata.version": jvm.NEWEST_METADATA, "share.version": "2", "streams.version": "1"}
 SETTINGS = {**CALM, "errors__deadletterqueue__auto__create__topics__enable": "true"}
-LONG = pytest.mark.cluster
 
 
 @pytest.fixture
@@ -83,14 +82,15 @@ def check_dead_letters(cluster: Cluster, consumers: Consumers) -> None:
     consumers.close("member")
 
 
+@pytest.mark.cluster
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     "cluster",
     [
         Mixture((OURS, OURS, OURS), THEIRS),
-        pytest.param(Mixture((THEIRS, THEIRS, THEIRS), OURS), marks=LONG),
-        pytest.param(Mixture((OURS, OURS, THEIRS), THEIRS), marks=LONG),
-        pytest.param(Mixture((OURS, THEIRS, THEIRS), OURS), marks=LONG),
+        Mixture((THEIRS, THEIRS, THEIRS), OURS),
+        Mixture((OURS, OURS, THEIRS), THEIRS),
+        Mixture((OURS, THEIRS, THEIRS), OURS),
     ],
     indirect=True,
     ids=str,

@@ -51,6 +51,7 @@ def warehouse(spark: SparkSession, odradek: Broker, topic: str, tmp_path: Path) 
     return Warehouse(spark, odradek, topic, tmp_path)
 
 
+@pytest.mark.ci
 def test_each_offset_is_loaded_once_and_the_next_run_continues(warehouse: Warehouse) -> None:
     create(warehouse.broker, warehouse.topic, 3)
     activity(warehouse.broker, warehouse.topic, 1_000)
