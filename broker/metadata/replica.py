@@ -175,7 +175,7 @@ class RaftReplica:
             while self._inputs and self._slow is None and self._takes_part:
                 self._inputs.popleft()()
                 self._carry_out(self.raft.ready())
-        except Exception as error:  # a fault, or a failed disk: what the core believes may not be on the disk
+        except Exception as error:
             self._failed(error)
         finally:
             self._is_draining = False
@@ -192,6 +192,9 @@ class RaftReplica:
             end_offset = self.raft.propose(encoded, self._now_ms)
         except KafkaError as error:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, error.message) from error
+        except Exception as error:
+            self._failed(error)
+            raise self._no_longer_leads() from error
         return self._carry_out_proposed(end_offset)
 
     def upgrade_problem(self, kraft_version: int) -> KafkaError | None:
@@ -216,11 +219,14 @@ class RaftReplica:
             self._carry_out(self.raft.ready())
         except Exception as error:
             self._failed(error)
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, f"the metadata log failed: {error}") from error
+            raise self._no_longer_leads() from error
         self._set_timer()
         if self._log.end_offset < end_offset:
             raise FULL
         return end_offset
+
+    def _no_longer_leads(self) -> KafkaError:
+        return KafkaError(ErrorCode.NOT_CONTROLLER, f"this node no longer leads: {self._log.failed}")
 
     def _snapshots_changed(self) -> None:
         ids = self._snapshots.ids
@@ -243,7 +249,12 @@ class RaftReplica:
         self._give(lambda: self.raft.tick(self._now_ms))
 
     def _failed(self, error: Exception) -> None:
-        logger.error("the quorum's replica failed", exc_info=error)
+        """Ends this node's part in the quorum after an error of its disk, or after a fault of the core: its state may
+        have changed in part, and the disk may lack it."""
+        if isinstance(error, OSError | StorageError):
+            logger.error("the disk of the metadata log failed", reason=str(error))
+        else:
+            logger.error("a fault of the quorum's replica", exc_info=error)
         self._log.fail(error)
 
     # Requests of other nodes.

@@ -249,8 +249,13 @@ class ReplicatedLog(FollowedLog):
         """Ends this node's part in the quorum after a failed write or flush, or a fault."""
         if self.failed is not None:
             return
-        message = f"the metadata log failed: {type(error).__name__}: {error}"
-        self.failed = error if isinstance(error, KafkaError) else KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+        if isinstance(error, KafkaError):
+            self.failed = error
+        elif isinstance(error, OSError):
+            self.failed = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}")
+        else:
+            message = f"a fault of this node's part in the quorum: {type(error).__name__}: {error}"
+            self.failed = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
         self.abandon(self.failed)
         self.on_failure(self.failed)
 

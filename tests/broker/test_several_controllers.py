@@ -13,6 +13,7 @@ import uvloop
 
 from broker.config import BrokerConfig
 from broker.metadata.elected_controller import ElectedController
+from cli.exits import FAILED
 from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
 from coordinator.cluster.controller import Asker
 from coordinator.cluster.formatting import NewMetadata, format_directory
@@ -30,7 +31,7 @@ from protocol.types import Uuid
 from storage.disk import OsDisk
 from tests.broker.controllers import formatted, is_active, serving_controller
 from tests.broker.test_controller_listener import Controller
-from tests.storage.bad_disk import FULL, BadDisk
+from tests.storage.bad_disk import BROKEN, FULL, BadDisk
 from tests.waiting import until
 
 IDS = (1, 2, 3)
@@ -272,6 +273,47 @@ async def test_the_only_voter_rejects_changes_while_its_disk_is_full(quorum: Quo
     quorum.disks[IDS[0]].fault = lambda call, path: None
     await configure(server, "2")
     assert (configured(server), server.part.log.epoch) == ("2", epoch)
+
+
+def break_disk(server: ControllerServer, disk: BadDisk) -> None:
+    disk.fault = lambda call, _: BROKEN if call == "write" else None
+
+
+def break_core(server: ControllerServer, disk: BadDisk) -> None:
+    """Plants a fault of the code."""
+
+    def propose(batch: bytearray, now_ms: int) -> int:
+        raise KeyError(len(batch))
+
+    server.part.replica.raft.propose = propose  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("cause", "code", "reason"),
+    [
+        (break_disk, ErrorCode.KAFKA_STORAGE_ERROR, "Input/output error"),
+        (break_core, ErrorCode.UNKNOWN_SERVER_ERROR, "a fault of this node's part in the quorum: KeyError: "),
+    ],
+)
+def test_a_controller_stops_after_a_failed_disk_or_a_fault_and_says_which(
+    tmp_path: Path, cause: Callable[[ControllerServer, BadDisk], None], code: ErrorCode, reason: str
+) -> None:
+    @with_a_quorum
+    async def run(quorum: Quorum) -> None:
+        active, others = await started(quorum)
+        server = quorum.servers.pop(active)
+        cause(server, quorum.disks[active])
+        with pytest.raises(KafkaError, match=r"NOT_CONTROLLER|no longer leads"):
+            await configure(server, "1")
+        failed = server.part.log.failed
+        assert failed is not None
+        assert (failed.code, reason in failed.message) == (code, True), failed.message
+        await until(lambda: any(is_active(quorum.servers[node_id]) for node_id in others))
+        quorum.disks[active].fault = lambda call, path: None
+        await server.stop()
+        assert server.exit_code == FAILED
+
+    run(tmp_path)
 
 
 @pytest.mark.parametrize(("ahead", "is_known", "starts"), [(1, False, True), (2, False, False), (2, True, True)])
