@@ -19,7 +19,7 @@ from broker.metadata.followed_log import FollowedLog
 from broker.metadata.loading import load
 from broker.metadata.log import Worker, open_metadata_log
 from broker.metadata.observing import Observing, QuorumTimes, Threads
-from broker.metadata.opening import ClusterPart, Metadata, MetadataSettings, begin_incarnation
+from broker.metadata.opening import ClusterPart, Metadata, MetadataSettings, QuorumView, begin_incarnation
 from broker.metadata.remote_controller import RemoteController
 from broker.metadata.remote_node import LifecycleTimes, RemoteNode
 from broker.metadata.snapshots import Snapshots
@@ -128,10 +128,13 @@ async def join(
         for controllers in channels:
             await controllers.close()
 
+    def view() -> QuorumView:
+        return QuorumView(len(quorum.voters) if loader.voters is None else len(loader.voters.voters))
+
     controller = RemoteController(for_requests, quorum.lifecycle.session_ms)
     loader, log, snapshots = stored
     cluster = ClusterPart(
-        loader.image, loader, log, controller, snapshots, stop, traffic, lambda: observing.current_as_of_ms
+        loader.image, loader, log, controller, snapshots, stop, traffic, lambda: observing.current_as_of_ms, view=view
     )
     metadata = Metadata(cluster, node)
     observing.start()

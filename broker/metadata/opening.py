@@ -97,6 +97,16 @@ def always() -> bool:
     return True
 
 
+class QuorumView(NamedTuple):
+    """The replicas of the metadata log, as this node knows them. The default is a voter without others."""
+
+    voters: int = 1
+    observers: int = 0
+    """Number of replicas that fetch from this node, which leads, and don't vote."""
+    is_changing: bool = False
+    """True if this node leads, and a change of the voters is not committed yet."""
+
+
 class ClusterPart(NamedTuple):
     """A node's part in the cluster, whatever its roles are."""
 
@@ -115,6 +125,7 @@ class ClusterPart(NamedTuple):
     """
     is_loaded: Callable[[], bool] = always
     """Returns True once the image has all records that were committed before this node started."""
+    view: Callable[[], QuorumView] = QuorumView
 
     def close(self) -> None:
         """Closes the log. No flush may be in progress. Raises LogDirFailure."""

@@ -17,6 +17,7 @@ from broker.clock import Clock, Timer, pause
 from broker.logging import get_logger
 from broker.metadata.controllers import Controllers
 from broker.metadata.observing import Threads
+from broker.metadata.opening import QuorumView
 from broker.metadata.quorum_node import DescribedQuorum
 from broker.metadata.replicated_log import ReplicatedLog
 from broker.metadata.snapshots import Snapshots
@@ -299,6 +300,13 @@ class RaftReplica:
             [in_time_of_day(progress, ahead_ms) for progress in voters],
             [in_time_of_day(progress, ahead_ms) for progress in observers],
         )
+
+    def view(self) -> QuorumView:
+        """Returns the numbers of voters and observers."""
+        raft = self.raft
+        leads = raft.role is Role.LEADER
+        _, observers = raft.describe(self._now_ms)
+        return QuorumView(len(raft.voters), len(observers), leads and raft.is_changing_voters)
 
     # Carrying out.
 

@@ -83,6 +83,8 @@ class ReplicatedLog(FollowedLog):
         """Notes a new leader, epoch or role."""
         self.epoch, self.leader_id = leader.epoch, leader.leader_id
         self._role = STATES[leader.role] if is_voter or leader.role is not Role.FOLLOWER else "observer"
+        for listener in self._role_listeners:
+            listener(self._role, self.leader_id)
 
     def store(self, state: QuorumState) -> None:
         super().store(state)

@@ -25,6 +25,7 @@ from tests.interop.own_quorum import OdradekNode, OwnQuorum
 from tests.interop.processes import free_port, run
 from tests.interop.prometheus import MONITORING, Prometheus, Target
 from tests.interop.watched import LAGS, PARTITIONS, Load, WatchedCluster, fall_behind
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.metrics, pytest.mark.odradek_only]
 
@@ -134,6 +135,20 @@ def test_a_leader_that_was_not_in_sync_is_told(cluster: WatchedCluster, watched:
     wake(*third)
     shows(watched, "UncleanLeaderElection")
     wake(*second)
+
+
+def test_brokers_without_a_controller_follow_old_metadata(cluster: WatchedCluster, watched: Prometheus) -> None:
+    controller = frozen(cluster, "controller")
+    shows(watched, "NoActiveController", "MetadataIsOld")
+    wake(*controller)
+
+
+def test_a_controller_that_is_elected_again_and_again(cluster: WatchedCluster, watched: Prometheus) -> None:
+    for _ in range(3):
+        pid = cluster.pids()["controller"]
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda pid=pid: cluster.pids().get("controller", pid) == pid, False, within_s=SOON_S)  # type: ignore[misc]
+    shows(watched, "ControllersElectAgain")
 
 
 def test_a_broker_that_finds_no_controller_is_not_running(tmp_path: Path) -> None:
