@@ -24,7 +24,7 @@ from broker.metadata.snapshots import Snapshots
 from client.errors import PeerError, RequestTimedOut, UnsupportedVersion
 from client.settings import SOFTWARE_NAME, SOFTWARE_VERSION
 from coordinator.cluster.loader import MetadataLoader
-from coordinator.cluster.quorum_state import NOBODY, QuorumState
+from coordinator.cluster.quorum_state import NOBODY
 from coordinator.quorum.leading import fill_piece
 from coordinator.quorum.membership import VoterRejection
 from coordinator.quorum.observer import BeginSnapshot, DropSnapshot, WritePiece
@@ -337,7 +337,8 @@ class RaftReplica:
                 self._next(lambda: self.raft.not_written(self._log.end_offset, self._now_ms))
             if ready.quorum_state is not None:
                 voters = None if self.raft.kraft_version else tuple(self.raft.voters.ids)
-                await self._store(ready.quorum_state._replace(voters=voters))
+                state = ready.quorum_state._replace(voters=voters)
+                await self._once_there_is_room(lambda: self._log.store(state))
             self._finish(ready)
         except Exception as error:
             self._failed(error)
@@ -345,11 +346,12 @@ class RaftReplica:
             self._slow = None
         self._drain()
 
-    async def _store(self, state: QuorumState) -> None:
-        """Writes `quorum-state`. While the disk is full, this node takes no part: nothing may be sent before."""
+    async def _once_there_is_room(self, write: Callable[[], None]) -> None:
+        """Writes `quorum-state`, or truncates. While the disk is full, this node takes no part: nothing may be sent,
+        and no record appended, before."""
         while not self._is_stopped:
             try:
-                await self._threads.call(lambda: self._log.store(state))
+                await self._threads.call(write)
                 return
             except LogDirFull as error:
                 self._log_problem(str(error))
@@ -361,7 +363,7 @@ class RaftReplica:
             self._log.write(write)
         elif isinstance(write, TruncateTo):
             before = self._log.end_offset
-            await self._threads.call(lambda: self._log.cut_back(write.offset))
+            await self._once_there_is_room(lambda: self._log.cut_back(write.offset))
             logger.info("uncommitted metadata records truncated", records=before - self._log.end_offset)
         elif isinstance(write, WritePiece):
             await self._threads.call(lambda: self._log.write_part(write.snapshot_id, write.position, write.content))

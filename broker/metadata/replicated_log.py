@@ -151,12 +151,13 @@ class ReplicatedLog(FollowedLog):
             )
 
     def cut_back(self, offset: int) -> None:
-        """Truncates the log, so that it ends at this offset. For a worker thread. Raises LogDirFailure."""
+        """Truncates the log, so that it ends at this offset. For a worker thread. Raises LogDirFailure, or
+        LogDirFull with nothing truncated."""
         with self._noting_flushed:
             if offset < self._log.recovery_point:
                 with self.failing("truncating"):
                     remove_flushed(self.directory, self._disk)
-            self._log.truncate_between_flushes(offset, self._clock.now_ms())
+            self._log.truncate_between_flushes(offset, self._clock.now_ms(), may_be_full=True)
 
     def flush(self) -> None:
         """Flushes all appended records. For a worker thread. Raises LogDirFailure, LogDirFull."""
