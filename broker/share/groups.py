@@ -23,7 +23,7 @@ from broker.shards.translations import seen_by_share_member
 from broker.share.dead_letters import DeadLetters
 from broker.share.sessions import PartitionId, SessionKey, ShareSession, ShareSessions
 from broker.workers import Workers
-from coordinator.cluster.changes import Delta, FeatureChanged, PartitionChanged
+from coordinator.cluster.changes import ConfigChanged, Delta, FeatureChanged, PartitionChanged
 from coordinator.engine.engine import Engine
 from coordinator.group.config import GroupConfig
 from coordinator.share.key import ShareKey
@@ -74,8 +74,9 @@ class ShareGroups:
         self._initializing: dict[str, asyncio.Task[object]] = {}
 
     def start(self) -> None:
-        """Follows the image from now on."""
+        """Follows the image and the broker's options from now on."""
         self.environment.loader.subscribe(self._changed)
+        self.environment.live_config.subscribe(self._refresh)
 
     def stop(self) -> None:
         """Unloads all share partitions."""
@@ -126,7 +127,6 @@ class ShareGroups:
         hosted = self.find(group_id, named)
         if hosted is None or not hosted.machine.is_active:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        hosted.refresh()
         return hosted
 
     def hosted(self, group_id: str, named: PartitionId) -> Hosted:
@@ -134,7 +134,6 @@ class ShareGroups:
         key = ShareKey(group_id, *named)
         share_partition = self._hosted.get(key)
         if share_partition is not None:
-            share_partition.refresh()
             return share_partition
         config: Callable[[], GroupConfig] = lambda: self.config(group_id)  # noqa: E731 (typed)
         share_partition = hosted.Hosted(
@@ -148,6 +147,7 @@ class ShareGroups:
             self._workers,
             self.give_up,
         )
+        share_partition.refresh()
         self._hosted[key] = share_partition
         self._by_group.setdefault(group_id, {})[key] = None
         self._spawn(share_partition.load())
@@ -220,6 +220,13 @@ class ShareGroups:
         if delta.has(FeatureChanged):
             for hosted in self._hosted.values():
                 hosted.features_changed()
+        if delta.has(ConfigChanged):
+            self._refresh()
+
+    def _refresh(self) -> None:
+        """Applies the groups' options, where they have changed."""
+        for hosted in self._hosted.values():
+            hosted.refresh()
 
     # Share sessions.
 

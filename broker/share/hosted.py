@@ -78,13 +78,12 @@ class Hosted:
     ) -> None:
         self.key = key
         self.partition = partition
-        self.machine = SharePartition(self._limits, self.wake)
+        self.machine = SharePartition(Limits(), self.wake)
         self._scanner: RecordScanner | None = None
         self.queue = FetchQueue(lambda: self.machine.is_active and self.machine.can_acquire)
         """The fetches that wait for records, or until more may be in flight."""
         self._config = config
         self._applied_config: GroupConfig | None = None
-        self._applied_limits = Limits()
         self._engine = engine
         self._persister = persister
         self._leader_epoch = partition.leader_epoch
@@ -163,12 +162,8 @@ class Hosted:
         config = self._config()
         if config is not self._applied_config:
             self._applied_config = config
-            self._applied_limits = self._limits_of(config)
+            self.machine.limits = self._limits_of(config)
             self._hold_back(config)
-
-    def _limits(self) -> Limits:
-        config = self._config()
-        return self._applied_limits if config is self._applied_config else self._limits_of(config)
 
     def _limits_of(self, config: GroupConfig) -> Limits:
         return Limits(

@@ -33,7 +33,7 @@ class InFlightBatch:
     def __init__(self, run: Run) -> None:
         self.first = run.first
         self.last = run.last
-        self.runs = ByOffset[Run]()
+        self.runs: ByOffset[Run] = ByOffset()
         self.runs.add(run)
         self.is_tracked = False
 
@@ -112,7 +112,7 @@ class Cache:
     __slots__ = ("batches", "index")
 
     def __init__(self) -> None:
-        self.batches = ByOffset[InFlightBatch]()
+        self.batches: ByOffset[InFlightBatch] = ByOffset()
         self.index = RunIndex()
 
     def __len__(self) -> int:

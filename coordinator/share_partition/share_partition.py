@@ -71,9 +71,10 @@ class SharePartition:
     """`coordinator.engine.machine.Machine` of one share partition: its records in flight, and the offset to acquire
     next. The modules acquire, acknowledge and expiry have the rules."""
 
-    def __init__(self, limits: Callable[[], Limits], wake: Callable[[], None]) -> None:
+    def __init__(self, limits: Limits, wake: Callable[[], None]) -> None:
         """`wake` is called when a lock or a delay has ended: a waiting fetch may acquire the records."""
-        self._limits = limits
+        self.limits = limits
+        """The group's options, which may change at any time."""
         self._wake = wake
         self.is_active = False
         """True from the end of loading until another leader, or a new initialization, replaces the share partition."""
@@ -90,11 +91,6 @@ class SharePartition:
 
     def __repr__(self) -> str:
         return f"SharePartition({self.start_offset}-{self.end_offset} {self.cache.batches})"
-
-    @property
-    def limits(self) -> Limits:
-        """The group's options."""
-        return self._limits()
 
     @property
     def start_offset(self) -> int:

@@ -42,7 +42,7 @@ def share_partition(
     limits: Limits = Limits(),  # noqa: B008 (immutable)
 ) -> SharePartition:
     """Returns a share partition that has just been loaded."""
-    partition = SharePartition(lambda: limits, lambda: None)
+    partition = SharePartition(limits, lambda: None)
     partition.begin_at(start)
     partition.apply(batches)
     partition.activate()
