@@ -25,7 +25,6 @@ from tests.interop.own_quorum import OdradekNode, OwnQuorum
 from tests.interop.processes import free_port, run
 from tests.interop.prometheus import MONITORING, Prometheus, Target
 from tests.interop.watched import LAGS, PARTITIONS, Load, WatchedCluster, fall_behind
-from tests.waiting import eventually
 
 pytestmark = [pytest.mark.metrics, pytest.mark.odradek_only]
 
@@ -144,10 +143,14 @@ def test_brokers_without_a_controller_follow_old_metadata(cluster: WatchedCluste
 
 
 def test_a_controller_that_is_elected_again_and_again(cluster: WatchedCluster, watched: Prometheus) -> None:
-    for _ in range(3):
-        pid = cluster.pids()["controller"]
-        os.kill(pid, signal.SIGKILL)
-        eventually(lambda pid=pid: cluster.pids().get("controller", pid) == pid, False, within_s=SOON_S)  # type: ignore[misc]
+    def elected_after(epoch: float) -> bool:
+        """True if all brokers have been seen in a later epoch."""
+        return watched.query("min(kafka_server_raftmetrics_current_epoch)")[0].value > epoch
+
+    for _ in range(4):
+        epoch = watched.query("max(kafka_server_raftmetrics_current_epoch)")[0].value
+        os.kill(cluster.pids()["controller"], signal.SIGKILL)
+        watched.wait_for(lambda epoch=epoch: elected_after(epoch), "no election")  # type: ignore[misc]
     shows(watched, "ControllersElectAgain")
 
 
