@@ -13,6 +13,7 @@ import uvloop
 
 from broker.config import BrokerConfig
 from broker.metadata.elected_controller import ElectedController
+from broker.metadata.opening import EPOCHS_AHEAD, accept_loss
 from cli.exits import FAILED
 from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
 from coordinator.cluster.controller import Asker
@@ -31,6 +32,7 @@ from protocol.types import Uuid
 from storage.disk import OsDisk
 from tests.broker.controllers import formatted, is_active, serving_controller
 from tests.broker.test_controller_listener import Controller
+from tests.clock import running_clock
 from tests.storage.bad_disk import BROKEN, FULL, BadDisk
 from tests.waiting import until
 
@@ -273,6 +275,24 @@ async def test_the_only_voter_rejects_changes_while_its_disk_is_full(quorum: Quo
     quorum.disks[IDS[0]].fault = lambda call, path: None
     await configure(server, "2")
     assert (configured(server), server.part.log.epoch) == ("2", epoch)
+
+
+@with_a_quorum
+async def test_a_voter_of_the_configuration_goes_on_alone_after_the_loss_of_the_others(quorum: Quorum) -> None:
+    active, _ = await started(quorum)
+    await configure(quorum.servers[active], "1")
+    epoch = quorum.servers[active].part.log.epoch
+    for node_id in IDS:
+        await quorum.stop(node_id)
+    folder = str(quorum.directory(active))
+    accept_loss([folder], folder, disk=OsDisk(), clock=running_clock(), only_voter=True)
+    host, port = quorum.endpoint(active)
+    server = await quorum.start(active, controller_quorum_voters=f"{active}@{host}:{port}")
+    await until(lambda: is_active(server))
+    assert configured(server) == "1"
+    assert server.part.log.epoch > epoch + EPOCHS_AHEAD
+    await configure(server, "2")
+    assert server.part.replica.raft.voters.ids == [active]
 
 
 def break_disk(server: ControllerServer, disk: BadDisk) -> None:
