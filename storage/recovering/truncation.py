@@ -24,8 +24,8 @@ class Copy(NamedTuple):
 
 
 def copy_before(old: Segment, offset: int, config: LogConfig, *, disk: Disk, now_ms: int) -> Copy:
-    """Returns a copy of a segment that ends before the offset, and that `replace` puts in its place. A batch that
-    contains the offset is left out as a whole. Raises OSError, with nothing changed."""
+    """Returns a copy of a segment that ends before the offset, for `put_in_place`. A batch that contains the offset is
+    left out as a whole. Raises OSError, with nothing changed."""
     place = old.locate(offset)
     size_bytes = old.size_bytes if place is None else place.position
     created_ms = old.created_ms if size_bytes else now_ms
