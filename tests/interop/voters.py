@@ -46,13 +46,15 @@ class Operator:
         assert isinstance(replicas, list)
         return {replica["node"]: replica["directory"] for replica in replicas if replica["role"] != "observer"}
 
-    def change_observer(self, node_id: int) -> None:
-        """Makes a controller a voter, once it follows and has registered."""
-        eventually(lambda: self.ask("cluster", "controller", "add", str(node_id))[0], 0, within_s=SOON_S)
-        self.change("add", str(node_id))
+    def change_observer(self, node_id: int, *address: str) -> None:
+        """Makes a controller a voter, once it follows and the cluster knows its address."""
+        words = ("add", str(node_id), *address)
+        eventually(lambda: self.ask("cluster", "controller", *words)[0], 0, within_s=SOON_S)
+        self.change(*words)
 
-    def add(self, node: Startable, node_id: int) -> None:
-        """Starts a controller, and makes it a voter once it follows."""
+    def add(self, node: Startable, node_id: int, *address: str) -> None:
+        """Starts a controller, and makes it a voter once it follows. `address` is --address with its address, which a
+        leader of Apache Kafka names only for voters."""
         node.start()
-        self.change_observer(node_id)
+        self.change_observer(node_id, *address)
         eventually(lambda: lags(self.bootstrap).get(node_id) == 0, True, within_s=SOON_S)
