@@ -13,6 +13,7 @@ import uvloop
 
 from broker.config import BrokerConfig
 from broker.metadata.elected_controller import ElectedController
+from broker.metadata.forwarding import envelope
 from broker.metadata.opening import EPOCHS_AHEAD, accept_loss
 from cli.exits import FAILED
 from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
@@ -21,17 +22,19 @@ from coordinator.cluster.formatting import NewMetadata, format_directory
 from coordinator.cluster.quorum_state import read_quorum_state, write_quorum_state
 from coordinator.cluster.voters import InitialVoter, voters_record
 from programs.run.controller_server import ControllerServer
+from protocol.codec import decode
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
 from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.envelope import EnvelopeResponse
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from protocol.messages.vote import VoteRequest, VoteResponse
 from protocol.metadata_records.settings import ConfigRecord
 from protocol.types import Uuid
 from storage.disk import OsDisk
 from tests.broker.controllers import formatted, is_active, serving_controller
-from tests.broker.test_controller_listener import Controller
+from tests.broker.test_controller_listener import CLIENT, Controller
 from tests.clock import running_clock
 from tests.storage.bad_disk import BROKEN, FULL, BadDisk
 from tests.waiting import until
@@ -42,6 +45,9 @@ TIMES = {
     "controller.quorum.election.backoff.max.ms": "100",
     "controller.quorum.fetch.timeout.ms": "1000",
 }
+RESPONSE_HEADER_BYTES = 5
+"""A correlation id and no tagged fields."""
+
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
@@ -223,7 +229,10 @@ async def test_a_quorum_grows_and_its_first_voter_leaves(quorum: Quorum) -> None
         assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
     assert sorted(voter.key.node_id for voter in first.part.replica.describe().voters) == list(IDS)
     remove = RemoveRaftVoterRequest(cluster_id=None, voter_id=1, voter_directory_id=directory_id(1))
-    removed = await Controller(first).ask(remove, RemoveRaftVoterResponse)
+    forwarded = await Controller(first).ask(envelope(remove, 0, CLIENT), EnvelopeResponse)  # as a broker does
+    assert forwarded.error_code == ErrorCode.NONE, "the next leader would not find the voter"
+    assert forwarded.response_data is not None
+    removed, _ = decode(RemoveRaftVoterResponse, 0, forwarded.response_data[RESPONSE_HEADER_BYTES:])
     assert removed.error_code == ErrorCode.NONE
     await until(lambda: any(is_active(quorum.servers[node_id]) for node_id in (2, 3)))
     assert not is_active(first)
