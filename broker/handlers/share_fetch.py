@@ -58,12 +58,7 @@ async def share_fetch(call: Call[ShareFetchRequest]) -> ShareFetchResponse:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
     check_renewal(call.request)
     named_partitions = await named(call)
-    try:
-        session = await open_session(call, key, named_partitions)
-    except KafkaError as error:
-        if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
-            await pause(call.host.clock, call.request.max_wait_ms)  # the next attempt must not follow at once
-        raise
+    session = await open_session(call, key, named_partitions)
     acknowledging = await acknowledged(call, key) if acknowledges(call.request) else Acknowledging()
     fetching = await begin_fetch(call, key, session)
     if fetching is not None:
@@ -136,6 +131,8 @@ async def open_session(call: Call[ShareFetchRequest], key: SessionKey, named: Na
     if request.share_session_epoch == INITIAL_EPOCH:
         if acknowledges(request):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
+        if groups.is_full(key):
+            await pause(call.host.clock, request.max_wait_ms)  # the next attempt must not follow at once
         return groups.open_session(key, named.added, call.connection)
     session = groups.sessions.go_on(key, request.share_session_epoch)
     turns = call.turns()

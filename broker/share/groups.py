@@ -230,12 +230,20 @@ class ShareGroups:
 
     # Share sessions.
 
+    def is_full(self, key: SessionKey) -> bool:
+        """True if there is no room for this member's session; a new one replaces its present one."""
+        others = len(self.sessions) - (self.sessions.get(key) is not None)
+        return others >= self._session_limit
+
+    @property
+    def _session_limit(self) -> int:
+        return self.environment.config.group_share_max_share_sessions
+
     def open_session(
         self, key: SessionKey, partitions: dict[PartitionId, bool], connection: ClientConnection
     ) -> ShareSession:
         """Opens a session. Raises SHARE_SESSION_LIMIT_REACHED."""
-        limit = self.environment.config.group_share_max_share_sessions
-        session = self.sessions.open(key, partitions, connection, limit)
+        session = self.sessions.open(key, partitions, connection, self._session_limit)
         if self._connection_closed not in connection.on_close:
             connection.on_close.append(self._connection_closed)
         return session

@@ -67,6 +67,16 @@ def names_of_two_types(module: ast.Module) -> Iterator[str]:
                 yield f"{where}: `as {name}` is {' and '.join(sorted(types))}: one name has one type, that of the first"
 
 
+def bare_raises(module: ast.Module) -> Iterator[str]:
+    """Yields the handlers that wait and then raise the exception in hand without naming it."""
+    for handler in ast.walk(module):
+        if isinstance(handler, ast.ExceptHandler):
+            nodes = list(own_nodes(handler))
+            waits = any(isinstance(node, ast.Await | ast.Yield | ast.YieldFrom) for node in nodes)
+            if waits and any(isinstance(node, ast.Raise) and node.exc is None for node in nodes):
+                yield f"{handler.lineno}: the handler waits, so `raise` must name the exception"
+
+
 def called(function: Function, owner: str) -> Iterator[str]:
     """Yields the qualified names of the functions of a module that a method or function of this module may call."""
     for node in ast.walk(function):
@@ -110,6 +120,19 @@ def test_what_is_compiled_is_subclassed_by_what_is_compiled_alone() -> None:
 
 def test_a_name_of_handlers_has_one_type_in_a_function() -> None:
     report(f"{path}:{fault}" for path in compiled_modules() for fault in names_of_two_types(tree(path)))
+
+
+def test_a_handler_that_awaits_names_what_it_raises() -> None:
+    report(f"{path}:{fault}" for path in compiled_modules() for fault in bare_raises(tree(path)))
+
+
+@pytest.mark.parametrize(("source", "faults"), [
+    ("async def f():\n try: g()\n except A:\n  if b: await c\n  raise", 1),
+    ("async def f():\n try: g()\n except A as e:\n  await c\n  raise e", 0),
+    ("async def f():\n try: await g()\n except A:\n  raise", 0),
+])  # fmt: skip
+def test_a_handler_that_awaits_and_raises_is_found(source: str, faults: int) -> None:
+    assert len(list(bare_raises(ast.parse(source)))) == faults
 
 
 @pytest.mark.parametrize("source", [
