@@ -166,8 +166,8 @@ conformance: $(SETUP) ## suites that others wrote: SUITES="kafka-python sarama a
 		$(if $(RESULTS),--results "$(RESULTS)"); status=$$?; $(BIN)/python -m docs.conformance; exit $$status
 
 .PHONY: simulate
-simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all; each failing seed is printed
-	$(BIN)/python -m tests.simulation $(or $(SEEDS),0-999) $(WORLDS)
+simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all, in JOBS=1 processes; each failing seed is printed
+	$(BIN)/python -m tests.simulation $(or $(SEEDS),0-999) $(WORLDS) $(if $(JOBS),--jobs $(JOBS))
 
 .PHONY: fuzz
 fuzz: $(SETUP) ## send broken frames to a whole broker: SEEDS=0-99 FRAMES=100000 per seed, VISITS=12,17 of a seed, COVERAGE=1 SHRINK=1 LARGE=1 DENIED=1

@@ -17,7 +17,7 @@ from storage.disk import Disk
 from storage.failure import OUR_OWN, OUT_OF_SPACE, LogDirFailure, Report, StorageError, failing, failure, full, unheard
 from storage.recovering.loaded import LoadedLog
 from storage.recovering.producers import rebuild_producers
-from storage.recovering.truncation import shorten
+from storage.recovering.truncation import copy_before, put_in_place
 from storage.retention import Deletable, deletable
 from storage.segment.segment import Segment
 
@@ -290,16 +290,20 @@ class LocalLog:
         """True while the segments are being cleaned or truncated. Retention skips the log."""
         return self.cleaning or self.is_being_truncated
 
-    def truncate_between_flushes(self, offset: int, now_ms: int, *, fully: bool = False) -> bool:
+    def truncate_between_flushes(
+        self, offset: int, now_ms: int, *, fully: bool = False, may_be_full: bool = False
+    ) -> bool:
         """Calls `truncate_to` or `truncate_fully` after a running flush. For a thread, after `begin_truncation`."""
         with self._flushing:
             if not fully:
-                return self.truncate_to(offset, now_ms)
+                return self.truncate_to(offset, now_ms, may_be_full=may_be_full)
             self.truncate_fully(offset, now_ms)
             return True
 
-    def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Deletes the records from this offset on, as a follower that diverged from its leader does; True on change."""
+    def truncate_to(self, offset: int, now_ms: int, *, may_be_full: bool = False) -> bool:
+        """Deletes the records from this offset on, as a follower that diverged from its leader does; True on change.
+        Raises LogDirFailure; LogDirFull, with nothing changed, if `may_be_full` and there is no room for the last
+        segment's copy."""
         self._generation += 1
         if offset >= self.log_end_offset:
             self._epochs_end_at(self.log_end_offset)
@@ -307,11 +311,13 @@ class LocalLog:
         if offset < self.segments.first.base_offset:
             self.truncate_fully(offset, now_ms)
             return True
+        last, *later = self.segments.since(offset)
+        with self.failing("truncating", may_be_full=may_be_full):
+            shorter = copy_before(last, offset, self._config, disk=self._disk, now_ms=now_ms)
         with self.failing("truncating"):
-            last, *later = self.segments.since(offset)
             self.segments.replace(later, [])
             self._set_aside(later[::-1], now_ms)  # newest first, so that a crash in between leaves no gap
-            self.segments.replace([last], [shorten(last, offset, self._config, disk=self._disk, now_ms=now_ms)])
+            self.segments.replace([last], [put_in_place(last, shorter, disk=self._disk)])
             self._ends_at(offset)
             self.log_start_offset = min(self.log_start_offset, offset)
             rebuild_producers(self.producer_state, self.segments, self.log_start_offset, offset, now_ms)

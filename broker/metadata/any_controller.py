@@ -37,7 +37,6 @@ class AnyController:
 
     @property
     def active(self) -> LocalController | None:
-        """The controller in this process while it decides; None while another node leads."""
         return self._own.active
 
     async def submit(self, request: object, response: type[R], asker: Asker = THIS_BROKER) -> R:

@@ -18,10 +18,9 @@ from collections.abc import Container, Sequence
 from broker.metadata.any_controller import AnyController
 from broker.metadata.controllers import Controllers
 from broker.metadata.forwarding import FORWARD_MS
-from broker.metadata.joining import Joined, MetadataEnvironment, Quorum
-from broker.metadata.opening import Metadata, MetadataSettings, begin_incarnation
+from broker.metadata.joining import Joined, MetadataEnvironment, Quorum, open_node, register
+from broker.metadata.opening import Metadata, MetadataSettings
 from broker.metadata.remote_controller import RemoteController
-from broker.metadata.remote_node import RemoteNode
 from broker.metadata.replicating import ReplicaPart
 from coordinator.cluster.brokers.info import Endpoint
 
@@ -43,15 +42,8 @@ async def combine(
         for _ in range(3)
     ]
     for_heartbeats, for_requests, for_isrs = (RemoteController(channel, session_ms) for channel in channels)
-    node = RemoteNode(
-        begin_incarnation(settings, part.identity, environment.new_uuid, environment.disk),
-        AnyController(part.controller, for_heartbeats, clock, session_ms),
-        part.cluster.image,
-        clock=clock,
-        draw=environment.draw,
-        times=quorum.lifecycle,
-        on_failure=environment.on_failure,
-    )
+    lifecycle = AnyController(part.controller, for_heartbeats, clock, session_ms)
+    node = open_node(settings, quorum, part.identity, lifecycle, part.cluster.image, environment)
 
     async def stop() -> None:
         await part.cluster.stop()
@@ -60,10 +52,5 @@ async def combine(
 
     controller = AnyController(part.controller, for_requests, clock, FORWARD_MS)
     metadata = Metadata(part.cluster._replace(controller=controller, stop=stop), node)
-    try:
-        await node.register(endpoints, failed)
-        await node.caught_up()
-    except BaseException:
-        await metadata.leave()
-        raise
+    await register(metadata, node, endpoints, failed)
     return Joined(metadata, for_requests, AnyController(part.controller, for_isrs, clock, FORWARD_MS))

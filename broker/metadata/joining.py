@@ -19,7 +19,7 @@ from broker.metadata.followed_log import FollowedLog
 from broker.metadata.loading import load
 from broker.metadata.log import Worker, open_metadata_log
 from broker.metadata.observing import Observing, QuorumTimes, Threads
-from broker.metadata.opening import ClusterPart, Metadata, MetadataSettings, begin_incarnation
+from broker.metadata.opening import ClusterPart, Metadata, MetadataSettings, QuorumView, begin_incarnation
 from broker.metadata.remote_controller import RemoteController
 from broker.metadata.remote_node import LifecycleTimes, RemoteNode
 from broker.metadata.snapshots import Snapshots
@@ -121,27 +121,36 @@ async def join(
     for_fetches, for_heartbeats, for_requests, for_isrs = channels
     observing = _observing(settings, quorum, identity, stored, for_fetches, environment)
     lifecycle = RemoteController(for_heartbeats, quorum.lifecycle.session_ms)
-    node = _node(settings, quorum, identity, lifecycle, stored, environment)
+    node = open_node(settings, quorum, identity, lifecycle, stored.loader.image, environment)
 
     async def stop() -> None:
         await observing.stop()
         for controllers in channels:
             await controllers.close()
 
+    def view() -> QuorumView:
+        return QuorumView(len(quorum.voters) if loader.voters is None else len(loader.voters.voters))
+
     controller = RemoteController(for_requests, quorum.lifecycle.session_ms)
     loader, log, snapshots = stored
     cluster = ClusterPart(
-        loader.image, loader, log, controller, snapshots, stop, traffic, lambda: observing.current_as_of_ms
+        loader.image, loader, log, controller, snapshots, stop, traffic, lambda: observing.current_as_of_ms, view=view
     )
     metadata = Metadata(cluster, node)
     observing.start()
+    await register(metadata, node, endpoints, failed)
+    return Joined(metadata, controller, RemoteController(for_isrs, quorum.lifecycle.session_ms))
+
+
+async def register(metadata: Metadata, node: RemoteNode, endpoints: Sequence[Endpoint], failed: Container[str]) -> None:
+    """Returns once the broker is registered and the image has all records up to its registration; if that fails, leaves
+    the cluster. Log directories in `failed` are not registered. Raises KafkaError."""
     try:
         await node.register(endpoints, failed)
         await node.caught_up()
     except BaseException:
         await metadata.leave()
         raise
-    return Joined(metadata, controller, RemoteController(for_isrs, quorum.lifecycle.session_ms))
 
 
 def _claim(settings: MetadataSettings, environment: MetadataEnvironment) -> Identity:
@@ -201,18 +210,19 @@ def _observing(
     )
 
 
-def _node(
+def open_node(
     settings: MetadataSettings,
     quorum: Quorum,
     identity: Identity,
-    controller: RemoteController,
-    stored: StoredMetadata,
+    controller: Controller,
+    image: Image,
     environment: MetadataEnvironment,
 ) -> RemoteNode:
+    """Returns this run of the broker, before its registration; `controller` gets its heartbeats."""
     return RemoteNode(
         begin_incarnation(settings, identity, environment.new_uuid, environment.disk),
         controller,
-        stored.loader.image,
+        image,
         clock=environment.clock,
         draw=environment.draw,
         times=quorum.lifecycle,

@@ -66,15 +66,17 @@ class LedLog(MetadataLog):
         self._log.update_high_watermark(self.end_offset)
         self._committed_to = self.end_offset
 
-    def lead(self, node_id: int, opening: Sequence[QuorumRecord], voters: tuple[int, ...] | None) -> None:
-        """Begins a new epoch with this node as its leader, as after an election: the epoch is one more than any before
-        it. It begins with the control batch `opening`. `voters` are those of the configuration; None if the log has
-        them. Returns once the batch is committed.
+    def lead(
+        self, node_id: int, opening: Sequence[QuorumRecord], voters: tuple[int, ...] | None, *, ahead: int = 1
+    ) -> None:
+        """Begins a new epoch with this node as its leader, as after an election: the epoch is `ahead` of any that this
+        node knows. It begins with the control batch `opening`. `voters` are those of the configuration; None if the log
+        has them. Returns once the batch is committed.
 
         The log gets the epoch before `quorum-state` does, so a log that ends in an older epoch than `quorum-state` has
         lost records. Raises LogDirFailure, LogDirFull.
         """
-        self.epoch = max(self.epoch, self._log.last_leader_epoch, 0) + 1
+        self.epoch = max(self.epoch, self._log.last_leader_epoch, 0) + ahead
         now_ms = self._clock.now_ms()
         self._append(encode_quorum(opening, now_ms), (), opening)
         self._log.flush(now_ms)

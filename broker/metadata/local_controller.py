@@ -163,6 +163,10 @@ class LocalController:
         return KafkaError(ErrorCode.INVALID_UPDATE_VERSION, "The only voter of this cluster is in its configuration.")
 
     @property
+    def active(self) -> LocalController | None:
+        return None if self.has_renounced else self
+
+    @property
     def has_renounced(self) -> bool:
         return self._renounced is not None
 

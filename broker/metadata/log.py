@@ -63,6 +63,9 @@ L = TypeVar("L", bound="MetadataLog")
 Listener = Callable[[MetadataBatch], Iterator[None] | None]
 """Called with a committed batch. Returns an iterator if it handles a large batch in slices."""
 
+RoleListener = Callable[[str, int], None]
+"""Called with this node's role in the quorum, and the leader."""
+
 logger = get_logger(__name__)
 
 
@@ -86,6 +89,7 @@ class MetadataLog:
         self._clock = clock
         self._worker = worker
         self._listeners: list[Listener] = []
+        self._role_listeners: list[RoleListener] = []
 
     @property
     def directory(self) -> str:
@@ -101,6 +105,11 @@ class MetadataLog:
     def end_offset(self) -> int:
         """The offset of the next record."""
         return self._log.log_end_offset
+
+    @property
+    def end_epoch(self) -> int:
+        """The epoch of the last record; 0 if there is none."""
+        return max(self._log.last_leader_epoch, 0)
 
     @property
     def high_watermark(self) -> int:
@@ -124,6 +133,10 @@ class MetadataLog:
     def listen(self, listener: Listener) -> None:
         """Calls `listener` with each later committed batch, in order."""
         self._listeners.append(listener)
+
+    def listen_to_role(self, listener: RoleListener) -> None:
+        """Calls `listener` with `role` and `leader_id` after each change of the leader, the epoch or the role."""
+        self._role_listeners.append(listener)
 
     def batches(self, offset: int) -> Iterator[MetadataBatch]:
         """Yields the committed batches from this offset on. Raises KafkaError and ProtocolError for unreadable

@@ -27,6 +27,7 @@ from broker.metadata.snapshots import SnapshotRules, Snapshots
 from client.traffic import PeerTraffic
 from coordinator.cluster.brokers.activation import own_registration
 from coordinator.cluster.brokers.features import bootstrap_records
+from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.configs.rules import Checker, ConfigRules
 from coordinator.cluster.controller import Controller
@@ -38,6 +39,7 @@ from coordinator.cluster.quorum import FOLDER, opening_records, sole_voter
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.snapshot import BOOTSTRAP, read_bootstrap
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.control import VotersRecord
 from protocol.types import NO_UUID, Uuid
 from storage.checkpoint import delete_clean_shutdown
 from storage.config import LogConfig
@@ -45,6 +47,10 @@ from storage.disk import Disk
 from storage.meta_properties import read_meta_properties
 
 logger = get_logger(__name__)
+
+EPOCHS_AHEAD = 1_000
+"""Number of epochs by which a voter that becomes the only one skips those that the lost voters may have begun without
+it: brokers would not follow a leader of an earlier epoch than they know. Elections take about a second each."""
 
 NO_CHANNEL = PeerTraffic()
 """The traffic of a node that leads the log, and so fetches it from no other node: always zero."""
@@ -97,6 +103,16 @@ def always() -> bool:
     return True
 
 
+class QuorumView(NamedTuple):
+    """The replicas of the metadata log, as this node knows them. The default is a voter without others."""
+
+    voters: int = 1
+    observers: int = 0
+    """Number of replicas that fetch from this node, which leads, and don't vote."""
+    is_changing: bool = False
+    """True if this node leads, and a change of the voters is not committed yet."""
+
+
 class ClusterPart(NamedTuple):
     """A node's part in the cluster, whatever its roles are."""
 
@@ -115,6 +131,7 @@ class ClusterPart(NamedTuple):
     """
     is_loaded: Callable[[], bool] = always
     """Returns True once the image has all records that were committed before this node started."""
+    view: Callable[[], QuorumView] = QuorumView
 
     def close(self) -> None:
         """Closes the log. No flush may be in progress. Raises LogDirFailure."""
@@ -240,7 +257,9 @@ def open_controller(
     replayed_bytes = load(loader, log, disk)
     check_directory_ids(loader.image, options.node_id, identity.directory_ids, disk)
     log.listen(loader.committing)
-    _lead(log, loader, options, identity.directory_ids[metadata_dir])
+    _check_only_voter(log, loader, options.node_id, "without controller.listener.names the others cannot reach it")
+    own_voter = sole_voter(options.node_id, identity.directory_ids[metadata_dir], options.controller_listeners)
+    _lead(log, loader, options.node_id, own_voter if options.is_reachable or not log.end_offset else None)
     image = loader.image
     image.controller_id, image.controller_epoch = options.node_id, log.epoch
     snapshots = Snapshots(loader, log, settings.snapshots, replayed_bytes, disk=disk, clock=clock, worker=worker)
@@ -269,9 +288,11 @@ def first_records(metadata_dir: str, disk: Disk) -> Sequence[MetadataRecord]:
     return records
 
 
-def accept_loss(log_dirs: Sequence[str], metadata_dir: str, *, disk: Disk, clock: Clock) -> int:
+def accept_loss(
+    log_dirs: Sequence[str], metadata_dir: str, *, disk: Disk, clock: Clock, only_voter: bool = False
+) -> int:
     """Lets a controller's next start continue with the records that its log still has, and returns the log's end
-    offset.
+    offset. With `only_voter`, this controller becomes the only voter, whichever voters the log has.
 
     Saves the damaged part in a file beside the log, and begins an epoch after any that other files have, so that the
     next start doesn't miss the lost records. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError.
@@ -285,7 +306,12 @@ def accept_loss(log_dirs: Sequence[str], metadata_dir: str, *, disk: Disk, clock
     log.recover()
     loader = MetadataLoader(Image(properties.cluster_id))
     load(loader, log, disk)
-    _lead(log, loader, ClusterOptions(node_id=properties.node_id), properties.directory_id or NO_UUID)
+    node_id, directory_id = properties.node_id, properties.directory_id or NO_UUID
+    if not only_voter:
+        _check_only_voter(log, loader, node_id, "the others have its records, so replace its disk instead")
+    own = sole_voter(node_id, directory_id, _endpoints(log, loader, node_id))
+    changes_voters = only_voter or log.end_offset == 0
+    _lead(log, loader, node_id, own if changes_voters else None, EPOCHS_AHEAD if only_voter else 1)
     log.close()
     remove_flushed(folder, disk)
     for directory in dict.fromkeys((*log_dirs, metadata_dir)):
@@ -293,17 +319,35 @@ def accept_loss(log_dirs: Sequence[str], metadata_dir: str, *, disk: Disk, clock
     return log.end_offset
 
 
-def _lead(log: LedLog, loader: MetadataLoader, options: ClusterOptions, directory_id: Uuid) -> None:
-    """Leads the log in a new epoch. Raises KafkaError if the log has other voters, LogDirFailure, LogDirFull."""
-    node_id, in_log = options.node_id, loader.voters
-    voters = [] if in_log is None else [voter.voter_id for voter in in_log.voters]
+def _check_only_voter(log: LedLog, loader: MetadataLoader, node_id: int, advice: str) -> None:
+    """Raises KafkaError, with the advice, if the log has other voters."""
+    voters = [] if loader.voters is None else [voter.voter_id for voter in loader.voters.voters]
     if voters not in ([], [node_id]):
         raise KafkaError(
             ErrorCode.INCONSISTENT_VOTER_SET,
             f"{log.directory}: the quorum has the voters {', '.join(map(str, sorted(voters)))}; node.id {node_id} can "
-            "lead it only as its only voter: without controller.listener.names the others cannot reach it",
+            f"lead it only as its only voter: {advice}",
         )
-    own = sole_voter(node_id, directory_id, options.controller_listeners)
-    is_empty = log.end_offset == 0
-    opening = opening_records(node_id, own, in_log, is_empty=is_empty, is_reachable=options.is_reachable)
-    log.lead(node_id, opening, (node_id,) if in_log is None else None)
+
+
+def _endpoints(log: LedLog, loader: MetadataLoader, node_id: int) -> list[Endpoint]:
+    """Returns the endpoints of a voter of the log; none if the configuration has the voters. Raises KafkaError if the
+    node is not a voter."""
+    if loader.voters is None:
+        return []
+    for voter in loader.voters.voters:
+        if voter.voter_id == node_id:
+            return [Endpoint(endpoint.name, endpoint.host, endpoint.port) for endpoint in voter.endpoints]
+    voters = ", ".join(map(str, sorted(voter.voter_id for voter in loader.voters.voters)))
+    raise KafkaError(
+        ErrorCode.INCONSISTENT_VOTER_SET,
+        f"{log.directory}: node {node_id} is not among the voters {voters}: make one of them the only voter",
+    )
+
+
+def _lead(log: LedLog, loader: MetadataLoader, node_id: int, own: VotersRecord | None, ahead: int = 1) -> None:
+    """Leads the log in a new epoch. If the log has voters, they become `own`, unless that is None. Raises
+    LogDirFailure, LogDirFull."""
+    in_log = loader.voters
+    opening = opening_records(node_id, own, in_log, is_empty=log.end_offset == 0)
+    log.lead(node_id, opening, (node_id,) if in_log is None else None, ahead=ahead)

@@ -46,6 +46,10 @@ class RemoteController:
         self._session_ms = session_ms
 
     @property
+    def active(self) -> None:
+        return None
+
+    @property
     def has_renounced(self) -> bool:
         return False
 

@@ -17,13 +17,14 @@ from broker.clock import Clock, Timer, pause
 from broker.logging import get_logger
 from broker.metadata.controllers import Controllers
 from broker.metadata.observing import Threads
+from broker.metadata.opening import QuorumView
 from broker.metadata.quorum_node import DescribedQuorum
 from broker.metadata.replicated_log import ReplicatedLog
 from broker.metadata.snapshots import Snapshots
 from client.errors import PeerError, RequestTimedOut, UnsupportedVersion
 from client.settings import SOFTWARE_NAME, SOFTWARE_VERSION
 from coordinator.cluster.loader import MetadataLoader
-from coordinator.cluster.quorum_state import NOBODY, QuorumState
+from coordinator.cluster.quorum_state import NOBODY
 from coordinator.quorum.leading import fill_piece
 from coordinator.quorum.membership import VoterRejection
 from coordinator.quorum.observer import BeginSnapshot, DropSnapshot, WritePiece
@@ -175,7 +176,7 @@ class RaftReplica:
             while self._inputs and self._slow is None and self._takes_part:
                 self._inputs.popleft()()
                 self._carry_out(self.raft.ready())
-        except Exception as error:  # a fault, or a failed disk: what the core believes may not be on the disk
+        except Exception as error:
             self._failed(error)
         finally:
             self._is_draining = False
@@ -192,6 +193,9 @@ class RaftReplica:
             end_offset = self.raft.propose(encoded, self._now_ms)
         except KafkaError as error:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, error.message) from error
+        except Exception as error:
+            self._failed(error)
+            raise self._no_longer_leads() from error
         return self._carry_out_proposed(end_offset)
 
     def upgrade_problem(self, kraft_version: int) -> KafkaError | None:
@@ -216,11 +220,14 @@ class RaftReplica:
             self._carry_out(self.raft.ready())
         except Exception as error:
             self._failed(error)
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, f"the metadata log failed: {error}") from error
+            raise self._no_longer_leads() from error
         self._set_timer()
         if self._log.end_offset < end_offset:
             raise FULL
         return end_offset
+
+    def _no_longer_leads(self) -> KafkaError:
+        return KafkaError(ErrorCode.NOT_CONTROLLER, f"this node no longer leads: {self._log.failed}")
 
     def _snapshots_changed(self) -> None:
         ids = self._snapshots.ids
@@ -243,7 +250,12 @@ class RaftReplica:
         self._give(lambda: self.raft.tick(self._now_ms))
 
     def _failed(self, error: Exception) -> None:
-        logger.error("the quorum's replica failed", exc_info=error)
+        """Ends this node's part in the quorum after an error of its disk, or after a fault of the core: its state may
+        have changed in part, and the disk may lack it."""
+        if isinstance(error, OSError | StorageError):
+            logger.error("the disk of the metadata log failed", reason=str(error))
+        else:
+            logger.error("a fault of the quorum's replica", exc_info=error)
         self._log.fail(error)
 
     # Requests of other nodes.
@@ -289,6 +301,13 @@ class RaftReplica:
             [in_time_of_day(progress, ahead_ms) for progress in observers],
         )
 
+    def view(self) -> QuorumView:
+        """Returns the numbers of voters and observers."""
+        raft = self.raft
+        leads = raft.role is Role.LEADER
+        _, observers = raft.describe(self._now_ms)
+        return QuorumView(len(raft.voters), len(observers), leads and raft.is_changing_voters)
+
     # Carrying out.
 
     def _carry_out(self, ready: Ready) -> None:
@@ -318,7 +337,8 @@ class RaftReplica:
                 self._next(lambda: self.raft.not_written(self._log.end_offset, self._now_ms))
             if ready.quorum_state is not None:
                 voters = None if self.raft.kraft_version else tuple(self.raft.voters.ids)
-                await self._store(ready.quorum_state._replace(voters=voters))
+                state = ready.quorum_state._replace(voters=voters)
+                await self._once_there_is_room(lambda: self._log.store(state))
             self._finish(ready)
         except Exception as error:
             self._failed(error)
@@ -326,11 +346,12 @@ class RaftReplica:
             self._slow = None
         self._drain()
 
-    async def _store(self, state: QuorumState) -> None:
-        """Writes `quorum-state`. While the disk is full, this node takes no part: nothing may be sent before."""
+    async def _once_there_is_room(self, write: Callable[[], None]) -> None:
+        """Writes `quorum-state`, or truncates. While the disk is full, this node takes no part: nothing may be sent,
+        and no record appended, before."""
         while not self._is_stopped:
             try:
-                await self._threads.call(lambda: self._log.store(state))
+                await self._threads.call(write)
                 return
             except LogDirFull as error:
                 self._log_problem(str(error))
@@ -342,7 +363,7 @@ class RaftReplica:
             self._log.write(write)
         elif isinstance(write, TruncateTo):
             before = self._log.end_offset
-            await self._threads.call(lambda: self._log.cut_back(write.offset))
+            await self._once_there_is_room(lambda: self._log.cut_back(write.offset))
             logger.info("uncommitted metadata records truncated", records=before - self._log.end_offset)
         elif isinstance(write, WritePiece):
             await self._threads.call(lambda: self._log.write_part(write.snapshot_id, write.position, write.content))

@@ -83,6 +83,8 @@ class ReplicatedLog(FollowedLog):
         """Notes a new leader, epoch or role."""
         self.epoch, self.leader_id = leader.epoch, leader.leader_id
         self._role = STATES[leader.role] if is_voter or leader.role is not Role.FOLLOWER else "observer"
+        for listener in self._role_listeners:
+            listener(self._role, self.leader_id)
 
     def store(self, state: QuorumState) -> None:
         super().store(state)
@@ -149,12 +151,13 @@ class ReplicatedLog(FollowedLog):
             )
 
     def cut_back(self, offset: int) -> None:
-        """Truncates the log, so that it ends at this offset. For a worker thread. Raises LogDirFailure."""
+        """Truncates the log, so that it ends at this offset. For a worker thread. Raises LogDirFailure, or
+        LogDirFull with nothing truncated."""
         with self._noting_flushed:
             if offset < self._log.recovery_point:
                 with self.failing("truncating"):
                     remove_flushed(self.directory, self._disk)
-            self._log.truncate_between_flushes(offset, self._clock.now_ms())
+            self._log.truncate_between_flushes(offset, self._clock.now_ms(), may_be_full=True)
 
     def flush(self) -> None:
         """Flushes all appended records. For a worker thread. Raises LogDirFailure, LogDirFull."""
@@ -249,8 +252,13 @@ class ReplicatedLog(FollowedLog):
         """Ends this node's part in the quorum after a failed write or flush, or a fault."""
         if self.failed is not None:
             return
-        message = f"the metadata log failed: {type(error).__name__}: {error}"
-        self.failed = error if isinstance(error, KafkaError) else KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+        if isinstance(error, KafkaError):
+            self.failed = error
+        elif isinstance(error, OSError):
+            self.failed = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}")
+        else:
+            message = f"a fault of this node's part in the quorum: {type(error).__name__}: {error}"
+            self.failed = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
         self.abandon(self.failed)
         self.on_failure(self.failed)
 

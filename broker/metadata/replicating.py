@@ -107,7 +107,15 @@ def open_replica(settings: MetadataSettings, quorum: Quorum, environment: Metada
 
     replica.on_leader = led
     cluster = ClusterPart(
-        loader.image, loader, log, controller, snapshots, stop, traffic, is_loaded=lambda: log.is_loaded
+        loader.image,
+        loader,
+        log,
+        controller,
+        snapshots,
+        stop,
+        traffic,
+        is_loaded=lambda: log.is_loaded,
+        view=replica.view,
     )
     return ReplicaPart(identity, cluster, log, replica, controller, leadership)
 

@@ -74,6 +74,10 @@ class Snapshots:
         self._begun_ms = clock.now_ms()
         self._writing = False
         self._closed = False
+        self.written_bytes = 0
+        """The size of the last snapshot that this process has written; 0 before the first."""
+        self.written_ms = self._begun_ms
+        """The time when it was written, or when the process started."""
         self.on_change: Callable[[], None] = lambda: None
         """Called after each change of `ids` and of the log's start."""
         self._files = [stat_snapshot(disk, log.directory, snapshot_id) for snapshot_id in log.snapshots()]
@@ -165,6 +169,7 @@ class Snapshots:
 
     def _add(self, file: SnapshotFile) -> None:
         self._files.append(file)
+        self.written_bytes, self.written_ms = file.size_bytes, self._clock.now_ms()
         self.on_change()
         self._clean()
 

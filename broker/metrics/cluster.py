@@ -66,8 +66,10 @@ def controller_families(
     image = sources.host.image
     brokers = image.brokers.values()
     fenced = sum(registration.fenced for registration in brokers)
+    leaving = sum(registration.in_controlled_shutdown for registration in brokers)
     yield gauge(f"{CONTROLLER}_activebrokercount", "Brokers that are unfenced.", [("", len(brokers) - fenced)])
     yield gauge(f"{CONTROLLER}_fencedbrokercount", "Brokers that are fenced.", [("", fenced)])
+    yield gauge(f"{CONTROLLER}_controlledshutdownbrokercount", "Brokers that are shutting down.", [("", leaving)])
     yield gauge(f"{CONTROLLER}_globaltopiccount", "Topics.", [("", len(image.topic_names()))])
     yield gauge(f"{CONTROLLER}_globalpartitioncount", "Partitions.", [("", states.partitions)])
     yield gauge(f"{CONTROLLER}_offlinepartitionscount", "Partitions without a leader.", [("", states.offline)])

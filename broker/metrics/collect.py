@@ -16,7 +16,7 @@ from broker.metrics.machine import UNKNOWN, MachineState, MachineWatch
 from broker.metrics.node import disk_families, state_families
 from broker.metrics.partitions import partition_families, rows
 from broker.metrics.process import connection_families, loop_families, process_families
-from broker.metrics.quorum import MetadataRates, quorum_families
+from broker.metrics.quorum import QuorumWatch, quorum_families
 from broker.metrics.replication import replication_families
 from broker.metrics.requests import request_families, request_rows
 from broker.metrics.scrape import Breaks
@@ -65,7 +65,7 @@ class ControllerCollector:
     def __init__(self, sources: ProcessSources) -> None:
         self._sources = sources
         self._unclean = UncleanElections()
-        self._rates = MetadataRates(sources.cluster.metadata_log, sources.host.clock)
+        self._quorum = QuorumWatch(sources.cluster.metadata_log, sources.host.clock)
         self._machine = MachineWatch(sources.disk)
         sources.cluster.loader.subscribe(by_change(self._unclean.note))
 
@@ -90,7 +90,7 @@ class ControllerCollector:
             connection_families(sources),
             request_families(requests),
             controller_families(sources, states, self._unclean),
-            quorum_families(sources, self._rates),
+            quorum_families(sources, self._quorum),
             process_families(sources.disk, sources.started_s, machine),
         ):
             yield family

@@ -53,6 +53,7 @@ def loop_families(loop: LoopWatch) -> Iterator[Family]:
         ("The same value: one event loop does the work of both."),
         [("", idle)],
     )
+    yield gauge("kafka_server_raftmetrics_poll_idle_ratio_avg", "The same value again.", [("", idle)])
     latenesses = loop.latenesses_ms()
     yield Family("odradek_eventloop_latenessms", FamilyKind.SUMMARY, "Delays of timers in the last minute.",
                  [*quantiles(latenesses, {})])  # fmt: skip

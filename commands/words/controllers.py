@@ -48,7 +48,7 @@ def declare(actions: Actions) -> None:
         "remove",
         "remove a voter from the quorum",
         remove,
-        options=_remove_options,
+        options=_directory_options,
         examples=("odradek cluster controller remove 101", "odradek cluster controller remove 101 --yes"),
         more=REMOVE_HELP,
     )
@@ -56,7 +56,7 @@ def declare(actions: Actions) -> None:
         "unregister",
         "forget a controller that is gone for good",
         unregister,
-        options=_unregister_options,
+        options=_controller_options,
         examples=("odradek cluster controller unregister 101 --yes",),
         more=UNREGISTER_HELP,
     )
@@ -76,14 +76,6 @@ def _add_options(parser: Parser) -> None:
     _directory_options(parser)
     Flag(("--address",), "its address, if the cluster doesn't know it", "HOST:PORT").add(parser)
     Flag(("--listener",), "the name of its listener, with --address", "NAME").add(parser, default="CONTROLLER")
-
-
-def _remove_options(parser: Parser) -> None:
-    _directory_options(parser)
-
-
-def _unregister_options(parser: Parser) -> None:
-    _controller_options(parser)
 
 
 async def add(session: Session) -> int:

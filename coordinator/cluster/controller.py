@@ -5,9 +5,10 @@ Source: org.apache.kafka.controller.Controller.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
+from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.requester import Requester
 from coordinator.cluster.security.mutation_quota import MutationQuota
 from coordinator.cluster.topics.names import EVERYTHING
@@ -50,8 +51,21 @@ THIS_BROKER: Final = Asker()
 """A broker that sends a request for itself."""
 
 
+class ActiveController(Protocol):
+    """A controller in this process that leads the quorum."""
+
+    async def write(self, records: Sequence[MetadataRecord]) -> None:
+        """Appends records that its caller decided on, and returns once they are committed. Raises KafkaError."""
+        ...
+
+
 class Controller(Protocol):
     """Decides for the cluster."""
+
+    @property
+    def active(self) -> ActiveController | None:
+        """The controller in this process while it decides; None while a controller in another process does."""
+        ...
 
     @property
     def has_renounced(self) -> bool:

@@ -40,6 +40,8 @@ class MetadataLoader:
         """The quorum's voters, if the log has them and not the configuration."""
         self.last_timestamp_ms = 0
         """The timestamp of the last applied batch."""
+        self.snapshots_loaded = 0
+        """Number of snapshots that the image was loaded from."""
         self.on_fault = on_fault
         self._transaction: list[tuple[int, MetadataRecord]] | None = None
         self._subscribers: list[Subscriber] = []
@@ -65,6 +67,7 @@ class MetadataLoader:
                 _apply(self.image, offset, metadata_record)
         self.image.offset, self.image.epoch = snapshot_id.offset - 1, snapshot_id.epoch
         self.last_timestamp_ms = snapshot.last_timestamp_ms
+        self.snapshots_loaded += 1
 
     def replace(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
         """Replaces the image by a later snapshot, if the records before it are not available; subscribers get the
@@ -78,6 +81,7 @@ class MetadataLoader:
         self.image.become(after)
         self.voters = fresh.voters
         self.last_timestamp_ms = fresh.last_timestamp_ms
+        self.snapshots_loaded += 1
         self._transaction = None
         self._publish(Delta(after.offset, after.epoch, changes))
 

@@ -40,21 +40,21 @@ def sole_voter(node_id: int, directory_id: Uuid, endpoints: Sequence[Endpoint]) 
 
 
 def opening_records(
-    node_id: int, voters: VotersRecord, in_log: VotersRecord | None, *, is_empty: bool, is_reachable: bool
+    node_id: int, voters: VotersRecord | None, in_log: VotersRecord | None, *, is_empty: bool
 ) -> list[QuorumRecord]:
     """Returns the records that begin an epoch of the only voter.
 
     `in_log` has the voters in the log, or in the bootstrap snapshot of an empty log; None if the configuration has the
-    voters (kraft.version 0). They are written with the log's first epoch, and again if the voter's endpoints differ
-    from those in the log. A voter that other nodes can't reach doesn't change them.
+    voters (kraft.version 0). `voters` are written with the log's first epoch, and again if they differ from those in
+    the log; None leaves them as they are, because other nodes can't reach this voter.
     """
     self_only = [ChangeVoter(voter_id=node_id)]
     change = LeaderChangeMessage(version=0, leader_id=node_id, voters=self_only, granting_voters=self_only)
-    if in_log is None:
+    if in_log is None or voters is None:
         return [change]
     if is_empty:
         return [change, KRaftVersionRecord(version=0, k_raft_version=KRAFT_VERSION), voters]
-    return [change, voters] if is_reachable and voters != in_log else [change]
+    return [change] if voters == in_log else [change, voters]
 
 
 def encode_quorum(records: Sequence[QuorumRecord], now_ms: int) -> bytearray:

@@ -131,6 +131,11 @@ class Raft:
         return self._core.history.last
 
     @property
+    def is_changing_voters(self) -> bool:
+        """True if the voters of the log's end are not committed yet."""
+        return self._core.history.last_offset >= self._core.high_watermark
+
+    @property
     def other_voters(self) -> list[Location]:
         """The addresses of the voters except this node."""
         replica = self._core.replica

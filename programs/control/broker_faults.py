@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from broker.dispatch.broker import Broker
-from broker.metadata.local_controller import LocalController
+from coordinator.cluster.controller import ActiveController
 from coordinator.cluster.topics.topic import NO_LEADER, PartitionRegistration, Topic
 from programs.control.fault import InjectedFault
 from programs.control.full_disk import FullableDisk
@@ -73,15 +73,13 @@ class LeaderChange:
         if self._before in partition.isr and self._broker.image.is_active(self._before):
             await self._lead(self._controller(), topic, self._before)
 
-    async def _lead(self, controller: LocalController, topic: Topic, leader: int) -> None:
+    async def _lead(self, controller: ActiveController, topic: Topic, leader: int) -> None:
         record = PartitionChangeRecord(partition_id=self._index, topic_id=topic.topic_id, leader=leader)
         await controller.write([record])
 
-    def _controller(self) -> LocalController:
-        controller: object = self._broker.controller
-        if not isinstance(controller, LocalController):  # a node with both roles has the controller while it leads
-            controller = getattr(controller, "active", None)
-        if not isinstance(controller, LocalController):
+    def _controller(self) -> ActiveController:
+        controller = self._broker.controller.active
+        if controller is None:
             raise RequestError(
                 409, "only the controller changes leaders, and it runs in another process: send the fault there"
             )

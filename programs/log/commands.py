@@ -40,7 +40,13 @@ It prints topics, brokers with the ids of their log directories, the position of
 it. If not, --accept makes the next start continue with the records before the damage, and keeps the others in a file
 (.torn) beside the log. Partitions of topics that are lost this way stay on disk, as folders that end in -stray.
 
-DIR is the directory with __cluster_metadata-0; with --accept, name the other log directories of the node after it.
+--only-voter is for a quorum that has lost a majority of its voters for good: this controller becomes the only voter,
+with the records that its log has. Compare the remaining controllers, and choose the one with the latest epoch and,
+in this epoch, the latest offset. Changes that only the lost controllers had are lost. Never start the others again
+with their old directories: they could elect a leader of their own. Format them anew, and add them.
+
+DIR is the directory with __cluster_metadata-0; with --accept or --only-voter, name the other log directories of the
+node after it.
 """
 REPAIR: Final = """\
 After an unclean stop a log is truncated at its first damaged batch, and the readable records after it are kept in the
@@ -79,12 +85,13 @@ def declare(actions: Actions) -> None:
     )
     actions.add(
         "metadata",
-        "show the lost records of a controller's log, and accept the loss",
+        "show the records and voters of a controller's log, and accept the loss of others",
         _with_disk(_metadata),
         options=_metadata_options,
         examples=(
             "odradek log metadata /var/lib/odradek",
             "odradek log metadata --accept /var/lib/odradek /var/lib/second",
+            "odradek log metadata --only-voter /var/lib/odradek",
         ),
         more=METADATA,
         exit_codes=CODES,
@@ -127,7 +134,9 @@ def _verify_options(parser: Parser) -> None:
 
 def _metadata_options(parser: Parser) -> None:
     parser.add_argument("paths", nargs="+", metavar="DIR", help="the log directory with the metadata, then others")
-    parser.add_argument("--accept", action="store_true", help="continue without the lost records")
+    loss = parser.add_mutually_exclusive_group()
+    loss.add_argument("--accept", action="store_true", help="continue without the lost records")
+    loss.add_argument("--only-voter", action="store_true", help="continue without the other voters, and as --accept")
 
 
 def _repair_options(parser: Parser) -> None:
@@ -213,18 +222,19 @@ def _metadata(options: argparse.Namespace, disk: Disk) -> int:
     for line, is_problem in examine(disk, options.paths[0]):
         sys.stdout.write(f"{line}\n")
         status = FAILED if is_problem else status
-    if options.accept:
-        return _alone(options.paths, lambda: _accept(options.paths, disk))
+    if options.accept or options.only_voter:
+        return _alone(options.paths, lambda: _accept(options.paths, disk, only_voter=options.only_voter))
     return status
 
 
-def _accept(paths: Sequence[str], disk: Disk) -> int:
+def _accept(paths: Sequence[str], disk: Disk, *, only_voter: bool) -> int:
     try:
-        end_offset = accept_loss(paths, paths[0], disk=disk, clock=SystemClock())
+        end_offset = accept_loss(paths, paths[0], disk=disk, clock=SystemClock(), only_voter=only_voter)
     except (WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
         sys.stderr.write(f"odradek: {error}\n")
         return FAILED
-    sys.stdout.write(f"accepted: the next start continues at offset {end_offset}\n")
+    done = "this controller is the only voter" if only_voter else "accepted"
+    sys.stdout.write(f"{done}: the next start continues at offset {end_offset}\n")
     return DONE
 
 

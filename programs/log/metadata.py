@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from broker.metadata.damage import find_evidence, missing
+from cli.times import show_time
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.quorum import FOLDER
@@ -51,6 +52,10 @@ def examine(disk: Disk, log_dir: str) -> Iterator[tuple[str, bool]]:
     end_offset, epoch = (0, 0) if end is None else (end.next_offset, end.epoch)
     start_offset = stored.sound[0].base_offset if stored.sound else 0
     yield f"{folder}: offsets {start_offset} to {end_offset}, epoch {epoch}, {len(snapshots)} snapshots", False
+    if loader.last_timestamp_ms > 0:
+        yield f"last record written at {show_time(loader.last_timestamp_ms)}", False
+    if loader.voters is not None:
+        yield f"voters: {', '.join(map(str, sorted(voter.voter_id for voter in loader.voters.voters)))}", False
     yield from ((line, False) for line in contents(loader.image))
     if stored.damage is not None:
         yield stored.damage, True

@@ -135,7 +135,7 @@ class ControllerServer:
             self._loop.call_soon_threadsafe(self._failed, error)
 
     def _failed(self, error: KafkaError) -> None:
-        logger.error("the metadata log failed; stopping", reason=str(error))
+        logger.error("the cluster's metadata failed on this controller; stopping", reason=str(error))
         self.exit_code = FAILED
         self._stop.set()
 

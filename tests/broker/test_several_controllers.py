@@ -13,24 +13,30 @@ import uvloop
 
 from broker.config import BrokerConfig
 from broker.metadata.elected_controller import ElectedController
+from broker.metadata.forwarding import envelope
+from broker.metadata.opening import EPOCHS_AHEAD, accept_loss
+from cli.exits import FAILED
 from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
 from coordinator.cluster.controller import Asker
 from coordinator.cluster.formatting import NewMetadata, format_directory
 from coordinator.cluster.quorum_state import read_quorum_state, write_quorum_state
 from coordinator.cluster.voters import InitialVoter, voters_record
 from programs.run.controller_server import ControllerServer
+from protocol.codec import decode
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
 from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.envelope import EnvelopeResponse
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from protocol.messages.vote import VoteRequest, VoteResponse
 from protocol.metadata_records.settings import ConfigRecord
 from protocol.types import Uuid
 from storage.disk import OsDisk
 from tests.broker.controllers import formatted, is_active, serving_controller
-from tests.broker.test_controller_listener import Controller
-from tests.storage.bad_disk import FULL, BadDisk
+from tests.broker.test_controller_listener import CLIENT, Controller
+from tests.clock import running_clock
+from tests.storage.bad_disk import BROKEN, FULL, BadDisk
 from tests.waiting import until
 
 IDS = (1, 2, 3)
@@ -39,6 +45,9 @@ TIMES = {
     "controller.quorum.election.backoff.max.ms": "100",
     "controller.quorum.fetch.timeout.ms": "1000",
 }
+RESPONSE_HEADER_BYTES = 5
+"""A correlation id and no tagged fields."""
+
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
@@ -220,7 +229,10 @@ async def test_a_quorum_grows_and_its_first_voter_leaves(quorum: Quorum) -> None
         assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
     assert sorted(voter.key.node_id for voter in first.part.replica.describe().voters) == list(IDS)
     remove = RemoveRaftVoterRequest(cluster_id=None, voter_id=1, voter_directory_id=directory_id(1))
-    removed = await Controller(first).ask(remove, RemoveRaftVoterResponse)
+    forwarded = await Controller(first).ask(envelope(remove, 0, CLIENT), EnvelopeResponse)  # as a broker does
+    assert forwarded.error_code == ErrorCode.NONE, "the next leader would not find the voter"
+    assert forwarded.response_data is not None
+    removed, _ = decode(RemoveRaftVoterResponse, 0, forwarded.response_data[RESPONSE_HEADER_BYTES:])
     assert removed.error_code == ErrorCode.NONE
     await until(lambda: any(is_active(quorum.servers[node_id]) for node_id in (2, 3)))
     assert not is_active(first)
@@ -272,6 +284,65 @@ async def test_the_only_voter_rejects_changes_while_its_disk_is_full(quorum: Quo
     quorum.disks[IDS[0]].fault = lambda call, path: None
     await configure(server, "2")
     assert (configured(server), server.part.log.epoch) == ("2", epoch)
+
+
+@with_a_quorum
+async def test_a_voter_of_the_configuration_goes_on_alone_after_the_loss_of_the_others(quorum: Quorum) -> None:
+    active, _ = await started(quorum)
+    await configure(quorum.servers[active], "1")
+    epoch = quorum.servers[active].part.log.epoch
+    for node_id in IDS:
+        await quorum.stop(node_id)
+    folder = str(quorum.directory(active))
+    accept_loss([folder], folder, disk=OsDisk(), clock=running_clock(), only_voter=True)
+    host, port = quorum.endpoint(active)
+    server = await quorum.start(active, controller_quorum_voters=f"{active}@{host}:{port}")
+    await until(lambda: is_active(server))
+    assert configured(server) == "1"
+    assert server.part.log.epoch > epoch + EPOCHS_AHEAD
+    await configure(server, "2")
+    assert server.part.replica.raft.voters.ids == [active]
+
+
+def break_disk(server: ControllerServer, disk: BadDisk) -> None:
+    disk.fault = lambda call, _: BROKEN if call == "write" else None
+
+
+def break_core(server: ControllerServer, disk: BadDisk) -> None:
+    """Plants a fault of the code."""
+
+    def propose(batch: bytearray, now_ms: int) -> int:
+        raise KeyError(len(batch))
+
+    server.part.replica.raft.propose = propose  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("cause", "code", "reason"),
+    [
+        (break_disk, ErrorCode.KAFKA_STORAGE_ERROR, "Input/output error"),
+        (break_core, ErrorCode.UNKNOWN_SERVER_ERROR, "a fault of this node's part in the quorum: KeyError: "),
+    ],
+)
+def test_a_controller_stops_after_a_failed_disk_or_a_fault_and_says_which(
+    tmp_path: Path, cause: Callable[[ControllerServer, BadDisk], None], code: ErrorCode, reason: str
+) -> None:
+    @with_a_quorum
+    async def run(quorum: Quorum) -> None:
+        active, others = await started(quorum)
+        server = quorum.servers.pop(active)
+        cause(server, quorum.disks[active])
+        with pytest.raises(KafkaError, match=r"NOT_CONTROLLER|no longer leads"):
+            await configure(server, "1")
+        failed = server.part.log.failed
+        assert failed is not None
+        assert (failed.code, reason in failed.message) == (code, True), failed.message
+        await until(lambda: any(is_active(quorum.servers[node_id]) for node_id in others))
+        quorum.disks[active].fault = lambda call, path: None
+        await server.stop()
+        assert server.exit_code == FAILED
+
+    run(tmp_path)
 
 
 @pytest.mark.parametrize(("ahead", "is_known", "starts"), [(1, False, True), (2, False, False), (2, True, True)])

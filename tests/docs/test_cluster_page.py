@@ -13,6 +13,7 @@ from tests.docs.cluster_page import PAGE, commands, file_of, section
 
 
 @pytest.mark.parametrize(("title", "name", "roles"), [
+    ("Three machines, each broker and controller", "node.properties", ("broker", "controller")),
     ("The controllers", "controller.properties", ("controller",)),
     ("The brokers", "broker.properties", ("broker",)),
 ])  # fmt: skip
@@ -42,7 +43,7 @@ def test_what_the_log_says_is_in_the_source() -> None:
 def test_a_unit_runs_a_command_that_there_is() -> None:
     units = sorted((PAGE.parents[1] / "systemd").glob("*.service"))
     assert [unit.name for unit in units] == [
-        "odradek-broker@.service", "odradek-cluster.service", "odradek-controller.service",
+        "odradek-broker@.service", "odradek-cluster.service", "odradek-controller.service", "odradek-node.service",
     ]  # fmt: skip
     for unit in units:
         (started,) = re.findall(r"^ExecStart=/usr/bin/env odradek (\w+) (.+)$", unit.read_text(), re.MULTILINE)
@@ -50,5 +51,5 @@ def test_a_unit_runs_a_command_that_there_is() -> None:
             parsed(["cluster", *started[1].split()])
         else:
             assert started[0] == "run"
-            assert re.fullmatch(r"/etc/odradek/(controller|broker-%i)\.properties", started[1])
+            assert re.fullmatch(r"/etc/odradek/(controller|broker-%i|node)\.properties", started[1])
         assert unit.name in PAGE.read_text()

@@ -3,7 +3,6 @@ replaced, and a controller is removed for good."""
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -11,57 +10,16 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.administration import Administration
-from tests.interop.brokers import Odradek
 from tests.interop.load import Load
 from tests.interop.own_quorum import OdradekNode, OwnQuorum
-from tests.interop.processes import free_port, run
+from tests.interop.processes import free_port
 from tests.interop.quorum import CONTROLLER_ID
-from tests.interop.several_controllers import described, lags, leader_of
+from tests.interop.several_controllers import leader_of
+from tests.interop.voters import SOON_S, Operator
 from tests.waiting import eventually
 
 TOPIC = "under-load"
 SECOND, THIRD = 101, 102
-SOON_S = 120
-
-
-class Operator:
-    """Changes the voters through a broker."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self.bootstrap = bootstrap
-
-    def ask(self, *words: str) -> tuple[int, str]:
-        """Returns the exit code and the output of an `odradek` command."""
-        ended = run([Odradek.program, *words, "--bootstrap", self.bootstrap], check=False)
-        return ended.returncode, (ended.stdout + ended.stderr).decode()
-
-    def change(self, *words: str) -> None:
-        status, output = self.ask("cluster", "controller", *words, "--yes")
-        assert status == 0, output
-
-    def findings(self) -> set[tuple[str, str]]:
-        """Returns subjects and commands of what the doctor finds about controllers."""
-        _, output = self.ask("doctor", "--watch", "0s", "--free", "0", "-o", "json")
-        listed = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-        return {(found["subject"], found["command"]) for found in listed if found["subject"].startswith("controller")}
-
-    def directories(self) -> dict[int, str]:
-        """Returns the directories of the voters."""
-        replicas = described(self.bootstrap)["replicas"]
-        assert isinstance(replicas, list)
-        return {replica["node"]: replica["directory"] for replica in replicas if replica["role"] != "observer"}
-
-    def change_observer(self, node_id: int) -> None:
-        """Makes a controller a voter, once it follows and has registered."""
-        eventually(lambda: self.ask("cluster", "controller", "add", str(node_id))[0], 0, within_s=SOON_S)
-        self.change("add", str(node_id))
-
-    def add(self, node: OdradekNode) -> None:
-        """Starts a controller, and makes it a voter once it follows."""
-        node_id = int(node.settings["node.id"])
-        node.start()
-        self.change_observer(node_id)
-        eventually(lambda: lags(self.bootstrap).get(node_id) == 0, True, within_s=SOON_S)
 
 
 def a_controller(quorum: OwnQuorum, node_id: int) -> OdradekNode:
@@ -85,9 +43,9 @@ def test_one_controller_becomes_three_and_one_is_replaced_and_removed(tmp_path: 
     # From one to three.
     assert operator.ask("cluster", "controller", "add", str(SECOND))[0] == 1
     assert "is the only voter" in operator.ask("cluster", "controller", "remove", str(CONTROLLER_ID), "--yes")[1]
-    operator.add(second)
+    operator.add(second, SECOND)
     assert ("controllers", "odradek cluster controller add ID") in operator.findings(), "two voters are as few as one"
-    operator.add(third)
+    operator.add(third, THIRD)
     assert operator.findings() == set()
     three = operator.directories()
     assert set(three) == {CONTROLLER_ID, SECOND, THIRD}

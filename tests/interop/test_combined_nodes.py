@@ -12,9 +12,9 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.consumed import offset_of, value_of
-from tests.interop.either_node import EitherNode
+from tests.interop.either_node import EitherNode, Make
 from tests.interop.load import Writer
-from tests.interop.several_controllers import DIRECTORIES, SeveralControllers, described, leader_of
+from tests.interop.several_controllers import DIRECTORIES, ODRADEK, SeveralControllers, described, leader_of
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -24,6 +24,7 @@ READ_S = 10
 TOPIC = "orders"
 SAFE = {"min.insync.replicas": "2"}
 PATIENT = {"message.timeout.ms": SOON_S * 1000, "enable.idempotence": True}
+MIXTURE = (Make.ODRADEK, Make.APACHE, Make.APACHE)
 
 
 class Machines:
@@ -109,12 +110,28 @@ def machines(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Machine
     yield from running(SeveralControllers(tmp_path, are_brokers=True, are_static=are_static))
 
 
+@pytest.fixture
+def mixture(tmp_path: Path) -> Iterator[Machines]:
+    yield from running(SeveralControllers(tmp_path, MIXTURE, are_brokers=True))
+
+
 def test_each_machine_may_be_lost_under_load(machines: Machines) -> None:
     machines.create(TOPIC)
     writer = machines.writer()
     for number, node_id in enumerate(DIRECTORIES):
         machines.lose(machines.quorum.nodes[node_id], number)
     machines.lose(machines.quorum.nodes[leader_of(machines.quorum.bootstrap)], len(DIRECTORIES))
+    machines.check(writer)
+
+
+def test_all_machines_are_lost_at_once_and_come_back(machines: Machines) -> None:
+    machines.create(TOPIC)
+    writer = machines.writer()
+    machines.create("more")
+    for node in machines.quorum.nodes.values():
+        node.kill9()
+    machines.quorum.start()
+    eventually(machines.isr, sorted(DIRECTORIES), within_s=SOON_S)
     machines.check(writer)
 
 
@@ -128,3 +145,41 @@ def test_all_machines_stop_together_and_come_back(machines: Machines) -> None:
     machines.quorum.start()
     eventually(machines.isr, sorted(DIRECTORIES), within_s=SOON_S)
     machines.check(writer)
+
+
+def test_machines_of_both_kinds_lead_and_nothing_is_lost(mixture: Machines) -> None:
+    mixture.create(TOPIC)
+    writer = mixture.writer()
+    led: set[Make] = set()
+    for number in range(6):
+        leader = mixture.quorum.nodes[leader_of(mixture.quorum.bootstrap)]
+        led.add(leader.make)
+        mixture.lose(leader, number)
+        if led == {Make.ODRADEK, Make.APACHE}:
+            break
+    assert led == {Make.ODRADEK, Make.APACHE}
+    mixture.check(writer)
+
+
+def test_a_lone_machine_grows_to_three_under_load(tmp_path: Path) -> None:
+    quorum = SeveralControllers(
+        tmp_path, ODRADEK, {"controller.quorum.auto.join.enable": "true"}, are_brokers=True, is_grown=True
+    )
+    machines = Machines(quorum)
+    first, *others = quorum.nodes.values()
+    try:
+        first.start()
+        machines.create(TOPIC, replicas=1)
+        writer = machines.writer()
+        for node in others:
+            node.start()
+            eventually(lambda node=node: machines.lags().get(node.node_id), 0, within_s=SOON_S)  # type: ignore[misc]
+        machines.create("on-all")
+        assert machines.lags() == dict.fromkeys(DIRECTORIES, 0)
+        assert first.is_running
+        machines.check(writer)
+        first.kill9()
+        machines.create("without-the-first", replicas=2)
+        assert leader_of(quorum.bootstrap) != first.node_id
+    finally:
+        quorum.forget()

@@ -117,7 +117,7 @@ def brokers(address: str) -> int:
     return len(re.findall(r"^  broker \d+ at", listed, re.MULTILINE))
 
 
-@pytest.mark.parametrize(("name", "count"), [("compose.yaml", 1), ("cluster.yaml", 3)])
+@pytest.mark.parametrize(("name", "count"), [("compose.yaml", 1), ("cluster.yaml", 3), ("combined.yaml", 3)])
 def test_a_compose_file_starts_brokers_that_clients_of_this_machine_reach(name: str, count: int) -> None:
     first, last = "127.0.0.1:9092", f"127.0.0.1:{9090 + 2 * count}"
     with composed(name):

@@ -136,6 +136,24 @@ def test_a_leader_that_was_not_in_sync_is_told(cluster: WatchedCluster, watched:
     wake(*second)
 
 
+def test_brokers_without_a_controller_follow_old_metadata(cluster: WatchedCluster, watched: Prometheus) -> None:
+    controller = frozen(cluster, "controller")
+    shows(watched, "NoActiveController", "MetadataIsOld")
+    wake(*controller)
+
+
+def test_a_controller_that_is_elected_again_and_again(cluster: WatchedCluster, watched: Prometheus) -> None:
+    def elected_after(epoch: float) -> bool:
+        """True if all brokers have been seen in a later epoch."""
+        return watched.query("min(kafka_server_raftmetrics_current_epoch)")[0].value > epoch
+
+    for _ in range(4):
+        epoch = watched.query("max(kafka_server_raftmetrics_current_epoch)")[0].value
+        os.kill(cluster.pids()["controller"], signal.SIGKILL)
+        watched.wait_for(lambda epoch=epoch: elected_after(epoch), "no election")  # type: ignore[misc]
+    shows(watched, "ControllersElectAgain")
+
+
 def test_a_broker_that_finds_no_controller_is_not_running(tmp_path: Path) -> None:
     address, quorum = f"127.0.0.1:{free_port()}", OwnQuorum(tmp_path)
     broker = quorum.odradek(1, **{"odradek.metrics.listener": address})

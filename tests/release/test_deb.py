@@ -34,7 +34,8 @@ def test_the_package_has_the_command_the_units_and_the_options(package: Path) ->
     assert modes["./etc/odradek/broker-1.properties"][0] == "-rw-r-----"
     assert modes["./usr/"][0] == "drwxr-xr-x"
     units = {name.rpartition("/")[2] for name in modes if name.endswith(".service")}
-    assert units == {"odradek-broker@.service", "odradek-cluster.service", "odradek-controller.service"}
+    names = ("broker@", "cluster", "controller", "node")
+    assert units == {f"odradek-{name}.service" for name in names}
 
 
 def test_the_package_depends_on_the_python_that_its_core_was_compiled_for(package: Path) -> None:

@@ -1,8 +1,9 @@
 """Runs simulations over a range of seeds: `python -m tests.simulation 1000-1999 [WORLD …]`, or `make simulate`.
 
 A world is a test module whose tests take only a seed. The default world is `log`; `all` runs every world. For each seed
-that fails, prints the reason and the command that replays it; then prints a line of counts. The exit code is 1 if a
-seed failed, 2 for invalid arguments. New planted faults and invariants need no change here.
+that fails, prints the reason and the command that replays it; meanwhile a bar, or without a terminal a line of counts
+each minute; then a line of counts. The exit code is 1 if a seed failed, 2 for invalid arguments. New planted faults and
+invariants need no change here.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PATTERNS = ("simulation/test_*.py", "**/test_*simulation.py")
 CHUNK = 20
 """Number of seeds that a process runs at a time."""
+
+PROGRESS_S = 60.0
+"""Pause between two lines of counts in a file, so that a run that is ended early still has counted its seeds."""
 
 Run = Callable[[int], None]
 
@@ -58,19 +62,15 @@ def main(arguments: list[str] | None = None) -> int:
         chosen = choose(options.worlds)
     except ValueError as error:
         parser.error(str(error))
-    began = time.monotonic()
-    failures = 0
     pieces = [(world, seeds[at : at + CHUNK]) for world in chosen for at in range(0, len(seeds), CHUNK)]
-    done = 0
+    progress = Progress(len(seeds) * len(chosen))
     for failed, piece in zip(run_all(pieces, options.jobs), pieces, strict=True):
-        done += len(piece[1])
         for failure in failed:
-            failures += 1
+            progress.clear()
             report(failure)
-        show_progress(done, len(seeds) * len(chosen))
-    took = time.monotonic() - began
-    print(f"{done} runs of {', '.join(chosen)} in {took:.0f} s: {done - failures} passed, {failures} failed")
-    return 1 if failures else 0
+        progress.add(piece, len(failed))
+    print(progress.counts(", ".join(chosen)))
+    return 1 if progress.failed else 0
 
 
 def parse_seeds(text: str) -> range:
@@ -165,23 +165,45 @@ def attempt(run: Run, seed: int) -> str:
 
 
 def report(failure: Failure) -> None:
-    clear_progress()
     print(f"{failure.world} seed {failure.seed} failed: {failure.reason}")
     print(f"    make simulate SEEDS={failure.seed} WORLDS={failure.world}", flush=True)
 
 
-def show_progress(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        width = 40 * done // total
-        sys.stderr.write(f"\r[{'#' * width}{'.' * (40 - width)}] {done}/{total}")
+class Progress:
+    """The counts of runs: a bar on a terminal, otherwise a line each PROGRESS_S."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self.failed = 0
+        self._began_s = self._shown_s = time.monotonic()
+
+    def add(self, piece: tuple[str, range], failed: int) -> None:
+        """Counts the runs of a piece."""
+        world, seeds = piece
+        self._done += len(seeds)
+        self.failed += failed
+        if sys.stderr.isatty():
+            self._draw()
+        elif time.monotonic() - self._shown_s >= PROGRESS_S:
+            self._shown_s = time.monotonic()
+            print(f"up to {world} seed {seeds[-1]}: {self.counts(f'{self._total}')}", file=sys.stderr, flush=True)
+
+    def counts(self, of: str) -> str:
+        took_s = time.monotonic() - self._began_s
+        return f"{self._done} runs of {of} in {took_s:.0f} s: {self._done - self.failed} passed, {self.failed} failed"
+
+    def _draw(self) -> None:
+        width = 40 * self._done // self._total
+        sys.stderr.write(f"\r[{'#' * width}{'.' * (40 - width)}] {self._done}/{self._total}")
         sys.stderr.flush()
-        if done == total:
-            clear_progress()
+        if self._done == self._total:
+            self.clear()
 
-
-def clear_progress() -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\x1b[K")
+    def clear(self) -> None:
+        """Removes the bar."""
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[K")
 
 
 if __name__ == "__main__":

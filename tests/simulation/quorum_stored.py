@@ -14,7 +14,7 @@ from copy import deepcopy
 from random import Random
 from typing import Final
 
-from broker.metadata.damage import Guard, find_evidence
+from broker.metadata.damage import FLUSHED, Guard, find_evidence
 from broker.metadata.loading import load
 from broker.metadata.log import log_config, open_metadata_log
 from broker.metadata.replicated_log import ReplicatedLog
@@ -111,6 +111,7 @@ class StoredNode(QuorumNode):
             self.world.counts["flipped bit found at a start"] += 1
             self.stored_world.replace(self)
             self._open()
+        self.has_lost_power = False
         if self.flipped:
             self.world.counts["flipped bit without consequence"] += 1
             self.stored_world.is_sound(self)
@@ -145,7 +146,6 @@ class StoredNode(QuorumNode):
         self._changed, self._is_full = False, False
         self.snapshots.on_change = self._on_change
         self._recovered = log.recover()
-        self.has_lost_power = False
 
     def recovered(self) -> RecoveredLog:
         model, real = self.disk.recovered(), self._recovered
@@ -213,6 +213,12 @@ class StoredNode(QuorumNode):
             self._foresee()
         self.log = None
 
+    @property
+    def has_noted_flush(self) -> bool:
+        """True if `flushed-offset` has the last flush, which the power, or a full disk, may have kept from it."""
+        noted = [bytes(file.data[:20]) for path, file in self.files.files() if path.endswith(FLUSHED)]
+        return not self.has_lost_power and all(at.isdigit() and int(at) >= self.disk.flushed for at in noted)
+
     def _foresee(self) -> None:
         """Makes the model what the next start will find, which the world takes into account meanwhile."""
         files = self.files
@@ -253,8 +259,7 @@ class StoredNode(QuorumNode):
                 self._appended += self.disk.append(write._replace(data=data))
                 return None
             if isinstance(write, TruncateTo):
-                super()._write(write)
-                log.cut_back(write.offset)
+                self._truncate(log, write)
             elif isinstance(write, WritePiece):
                 log.write_part(write.snapshot_id, write.position, memoryview(write.content))
             elif isinstance(write, DropSnapshot):
@@ -266,6 +271,14 @@ class StoredNode(QuorumNode):
         except LogDirFull:
             self._is_full = True
         return None
+
+    def _truncate(self, log: ReplicatedLog, write: TruncateTo) -> None:
+        super()._write(write)
+        try:
+            log.cut_back(write.offset)
+        except LogDirFull:
+            self.world.counts["no room to truncate"] += 1
+            raise Crash("no room to truncate") from None
 
     def store(self, state: QuorumState) -> None:
         assert self.log is not None
@@ -492,11 +505,12 @@ def fill(world: StoredWorld) -> None:
 
 
 def flip(world: StoredWorld) -> None:
-    """A bit of a file of a node changes, whether the node runs or not."""
+    """A bit of a file of a node changes, whether the node runs or not. It is found in the last records only if the node
+    has noted how far they are flushed."""
     node = world.dice.choice(world.stored)
     is_survived = not world.dead and not world.has_moved and world.survives_loss(node.key)
     finds_others = any(location != node.location for location in world.bootstrap)
-    if world.is_static or not is_survived or not finds_others or node.has_lost_power:
+    if world.is_static or not is_survived or not finds_others or not node.has_noted_flush:
         return
     files = [(path, file) for path, file in node.files.files() if file.data and not path.endswith(NEVER_DETECTED)]
     if files:

@@ -413,9 +413,12 @@ class QuorumWorld:
                 yield recovered
 
     def survives_loss(self, key: ReplicaKey) -> bool:
-        """True if every voter set keeps a majority when another voter is lost. A node that is being added may be
-        needed for the majority that it becomes a part of."""
+        """True if every voter set keeps a majority when another voter is lost. A node that is being added, or that may
+        add itself at any time, may be needed for the majority that it becomes a part of."""
+        votes = any(voter.key == key for voters in self._voter_sets() for voter in voters)
         if self.now_ms - self.joining.get(key.node_id, -JOIN_MS) < JOIN_MS:
+            return False
+        if self.nodes[key.node_id].auto_join and not votes:
             return False
         gone = self.dead.keys() | {key}
         return all(2 * sum(voter.key not in gone for voter in voters) > len(voters) for voters in self._voter_sets())

@@ -52,6 +52,20 @@ def test_without_a_failure_the_exit_code_is_0(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.endswith("1 passed, 0 failed\n")
 
 
+def test_a_long_run_prints_its_counts_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(runner, "PROGRESS_S", 0)
+    monkeypatch.setattr(LogWorld, "run", lambda self, steps: None)
+    assert runner.main(["10-50", "--jobs", "1"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" in ")[0] for line in lines] == [
+        "up to log seed 29: 20 runs of 41",
+        "up to log seed 49: 40 runs of 41",
+        "up to log seed 50: 41 runs of 41",
+    ]
+
+
 async def leave_behind(error: BaseException) -> None:
     """Ends a task by an error that no code retrieves."""
 

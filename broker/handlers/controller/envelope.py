@@ -37,6 +37,9 @@ PRINCIPAL_VERSION: Final = Struct(">h")
 FAMILIES: Final = {4: socket.AF_INET, 16: socket.AF_INET6}
 """The address family, by the size of the address."""
 
+OF_VOTERS: Final = frozenset({ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER})
+"""The APIs that the quorum answers: a leader that has removed itself no longer leads when its answer is sent."""
+
 logger = get_logger(__name__)
 
 
@@ -50,9 +53,13 @@ async def envelope(call: Call[EnvelopeRequest]) -> EnvelopeResponse:
         client.ip = client.peer = address_of(request.client_host_address)
         frame = memoryview(request.request_data)
         check_forwardable(frame)
+        changes_voters = API_KEY.unpack_from(frame)[0] in OF_VOTERS
+        if changes_voters:
+            check_active(call)
         try:
             buffers = await answered(call.host.answer_forwarded(client, frame))
-            check_active(call)
+            if not changes_voters:
+                check_active(call)
         except ProtocolError as error:
             check_active(call)
             logger.warning(

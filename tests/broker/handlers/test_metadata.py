@@ -107,6 +107,7 @@ class ControllerElsewhere:
     def __init__(self) -> None:
         self.topics: list[CreatableTopic] = []
 
+    active = None
     has_renounced = False
 
     async def submit(self, request: object, response: type[R], asker: Asker = THIS_BROKER) -> R:

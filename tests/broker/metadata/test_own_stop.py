@@ -97,6 +97,7 @@ class Obstinate:
 
     def __init__(self, metadata: Metadata) -> None:
         self.heartbeats = 0
+        self.active = None
         self.has_renounced = False
         self._controller = metadata.controller
 

@@ -36,6 +36,7 @@ ONE, TWO = b"directory-one---", b"directory-two---"
 class FakeController:
     """A controller that answers registrations and heartbeats as a test sets, rejections first."""
 
+    active = None
     has_renounced = False
 
     def __init__(self) -> None:

@@ -50,6 +50,21 @@ async def test_a_controller_tells_of_the_cluster_and_of_itself(controller: Contr
     assert values["kafka_server_raftmetrics_current_leader{}"] == NODE
     assert values["kafka_server_raftmetrics_current_vote{}"] == NODE
     assert values["kafka_server_raftmetrics_high_watermark{}"] == controller.part.log.high_watermark > 0
+    assert values["kafka_server_raftmetrics_log_end_epoch{}"] == controller.part.log.epoch
+    assert values["kafka_server_raftmetrics_number_of_voters{}"] == 1
+    assert values["kafka_server_raftmetrics_number_of_observers{}"] == 0
+    assert values["kafka_server_raftmetrics_uncommitted_voter_change{}"] == 0
+    assert 0 <= values["kafka_server_raftmetrics_poll_idle_ratio_avg{}"] <= 1
+    assert values["kafka_server_raftmetrics_commit_latency_max{}"] >= 0
+    committed = controller.part.log.high_watermark - 1
+    assert values["kafka_controller_kafkacontroller_lastcommittedrecordoffset{}"] == committed
+    assert values["kafka_controller_kafkacontroller_lastappliedrecordoffset{}"] == committed
+    assert values["kafka_controller_kafkacontroller_controlledshutdownbrokercount{}"] == 0
+    image = controller.part.cluster.image
+    assert values["kafka_server_metadataloader_currentmetadataversion{}"] == image.metadata_version
+    assert values["kafka_server_metadataloader_finalizedlevel{featureName=kraft.version}"] == 0
+    assert values["kafka_server_metadataloader_currentcontrollerid{}"] == NODE
+    assert values["kafka_server_snapshotemitter_latestsnapshotgeneratedbytes{}"] == 0
     assert values["kafka_server_socket_server_metrics_connection_count{listener=CONTROLLER,networkProcessor=0}"] == 0
     assert values["process_open_fds{}"] > 3
     assert not any(name.startswith(("kafka_server_brokertopicmetrics", "kafka_topic")) for name in values)

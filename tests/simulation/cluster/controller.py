@@ -141,6 +141,7 @@ class Channel:
     def __init__(self, node: ControllerNode) -> None:
         self._node = node
 
+    active = None
     has_renounced = False
 
     async def submit(self, request: object, response: type[R], asker: Asker = THIS_BROKER) -> R:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from protocol.errors import ErrorCode
-from storage.failure import LogDirFailure
+from storage.failure import LogDirFailure, LogDirFull
 from storage.log import Log
 from storage.segment.segments import Segments
 from tests.simulation.faulty_disk import Crash, FaultyDisk
@@ -171,6 +171,22 @@ def test_a_crash_in_the_middle_leaves_a_log_without_a_gap(tmp_path: Path, rename
     reopened = open_log(tmp_path / "orders-0", log.config, clean=False)
     assert values(read_all(reopened)) == written[: reopened.log_end_offset]
     assert reopened.log_end_offset >= 5
+
+
+@pytest.mark.parametrize("room", [0, 100])
+def test_a_full_disk_truncates_nothing_and_a_later_attempt_does(tmp_path: Path, room: int) -> None:
+    disk = BadDisk()
+    log = open_log(tmp_path / "orders-0", config(segment_bytes=500), disk=disk)
+    written = fill(log, 20)
+    before = sorted(path.name for path in (tmp_path / "orders-0").iterdir())
+    disk.room = room
+    with pytest.raises(LogDirFull):
+        log.truncate_to(7, NOW_MS, may_be_full=True)
+    assert (log.log_end_offset, values(read_all(log))) == (20, written)
+    assert sorted(path.name for path in (tmp_path / "orders-0").iterdir()) == before
+    disk.room = None
+    assert log.truncate_to(7, NOW_MS, may_be_full=True)
+    assert values(read_all(log)) == written[:7]
 
 
 class Forgetful(Random):
