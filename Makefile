@@ -270,6 +270,14 @@ test-pipeline: $(PIPELINE_SETUP) ## check the types of pipeline/, and test its j
 	$(BIN)/mypy pipeline
 	$(BIN)/python -m pytest tests/pipeline
 
+.PHONY: test-pipeline-slice
+test-pipeline-slice: $(PIPELINE_SETUP) ## one load into an Iceberg table with its audit on a real Spark; a minute
+	$(BIN)/python -m pytest tests/pipeline/spark -m ci
+
+.PHONY: test-pipeline-kills
+test-pipeline-kills: $(PIPELINE_SETUP) ## load Iceberg tables in ten runs with a kill in each, and by two loaders at once: RECORDS=10000000
+	$(BIN)/python -m pytest tests/pipeline/spark/test_iceberg_proof.py -s --pipeline-records=$(or $(RECORDS),10000000)
+
 .PHONY: locks
 locks: ## regenerate requirements/*.lock from pyproject.toml (needs uv)
 	$(call lock,run.lock,)
