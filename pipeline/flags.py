@@ -14,6 +14,7 @@ from cli.flags import (
     BOOTSTRAP,
     BRANCH,
     CATALOG,
+    DRY_RUN,
     FROM,
     OUT,
     PARTITIONS,
@@ -278,6 +279,18 @@ def _audit(parser: Parser) -> None:
     _add_spark(parser)
 
 
+def _maintain(parser: Parser) -> None:
+    CATALOG.add(parser, required=True)
+    _add_table(parser)
+    _add_only_topics(parser)
+    Flag(("--keep-snapshots",), "age at which snapshots expire", "DURATION", duration).add(parser, default="5d")
+    orphans = "age at which files that no snapshot has are removed, at least a day"
+    Flag(("--keep-orphans",), orphans, "DURATION", duration).add(parser, default="3d")
+    Flag(("--file-mib",), "size of merged files, in MiB", "N", integer).add(parser, default=128)
+    DRY_RUN.add(parser, help="only print what would change")
+    _add_spark(parser)
+
+
 JOBS: Final = {
     "generate": JobOptions(_generate, "--bootstrap 127.0.0.1:9092 --topic clicks --records 100000 --seed 7", ""),
     "load": JobOptions(_load, "--bootstrap 127.0.0.1:9092 --topic clicks --out ./store", f"{POSITIONS}\n\n{SETTINGS}"),
@@ -291,5 +304,8 @@ JOBS: Final = {
         _audit,
         "--bootstrap 127.0.0.1:9092 --topic clicks --store ./store",
         exit_codes="0 complete, 1 failed, 2 wrong arguments, 3 differences",
+    ),
+    "maintain": JobOptions(
+        _maintain, "--topic clicks --catalog jdbc:sqlite:./catalog.db --warehouse ./tables --dry-run"
     ),
 }

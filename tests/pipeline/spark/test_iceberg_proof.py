@@ -92,7 +92,7 @@ def test_runs_on_a_cluster_whose_drivers_and_executors_are_killed(
             before, job = proof.files(), proof.start("", workers.url)
             while proof.files() == before and job.poll() is None:
                 time.sleep(0.02)  # a task tells nobody that it writes
-            assert workers.kill_executors(number // 2 % 2)
+            assert workers.kill_executors(number // 2 % 2) or workers.kill_executors(1 - number // 2 % 2)
             said = f"executor killed, {ended(job).splitlines()[-1]}"
         print(f"run {number}: {said}, {time.monotonic() - began:.1f} s", flush=True)
     ended(proof.start("", workers.url))
