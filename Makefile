@@ -283,6 +283,10 @@ test-pipeline: $(PIPELINE_SETUP) ## check the types of pipeline/, and test its j
 	$(BIN)/mypy pipeline
 	$(BIN)/python -m pytest tests/pipeline
 
+.PHONY: test-pipeline-kills
+test-pipeline-kills: $(PIPELINE_SETUP) ## load Iceberg tables in ten runs with a kill in each, and by two loaders at once: RECORDS=10000000
+	$(BIN)/python -m pytest tests/pipeline/spark/test_iceberg_proof.py -s --pipeline-records=$(or $(RECORDS),10000000)
+
 .PHONY: locks
 locks: ## regenerate requirements/*.lock from pyproject.toml (needs uv)
 	$(call lock,run.lock,)

@@ -87,6 +87,7 @@ JOBS: Final[dict[str, Command]] = {
     "pipeline mirror": _job("copy topics to another cluster, with partitions, headers and timestamps"),
     "pipeline replay": _job("write a store back to topics, in order, at full or at recorded speed"),
     "pipeline audit": _job("compare topics, store and mirror, and show their differences"),
+    "pipeline maintain": _job("merge files of Iceberg tables, expire snapshots, remove orphan files"),
 }
 """Jobs over topics on Apache Spark."""
 

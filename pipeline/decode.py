@@ -1,18 +1,24 @@
-"""Decodes values by a given schema. A value that can't be decoded keeps its bytes and gets a reason."""
+"""Decodes values: by a given schema, by the schemas of a registry, or for JSON by a schema inferred from the values.
+
+A value that can't be decoded keeps its bytes and gets a reason.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
 
 from pipeline.errors import PipelineError
 from pipeline.formats import Format
+from pipeline.registry import UnknownSchema, avro_schema
 
 REASON = "reason"
 DATA = "data"
@@ -30,26 +36,41 @@ into null. With the array it also detects bytes left over after a record.
 """
 
 
+MAX_SCHEMAS = 100
+"""Number of schemas in a range of a topic. Each adds a decoder to the plan of the query."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decoding:
     """A format and its schema: for JSON a DDL (`user string, at bigint`) or Spark's JSON of a type, for Avro its
     .avsc.
+
+    Without a schema, `settled` finds it: in the values (JSON), or in the registry, by the ids in the frames; then
+    `writers` has the schemas of the values by id, and values of other ids are not decoded.
     """
 
     format: Format = Format.BYTES
     schema: str = ""
     schema_id: int | None = None
+    registry: str | None = None
+    writers: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, name: str, schema_file: str | None, schema_id: int | None = None) -> Decoding:
+    def of(
+        cls, name: str, schema_file: str | None, schema_id: int | None = None, registry: str | None = None
+    ) -> Decoding:
         """Returns the decoding. Raises PipelineError if the schema is missing or can't be read."""
         format_ = Format(name)
         if format_ is Format.BYTES:
             return cls()
+        if registry is not None and format_ is not Format.CONFLUENT_AVRO:
+            raise PipelineError(f"--schema-registry: values in {name} have no ids of schemas; confluent-avro has")
         if schema_file is None:
+            if format_ is Format.JSON or registry is not None:
+                return cls(format_, "", schema_id, registry)
             raise PipelineError(f"values in {name} need --schema FILE")
         try:
-            return cls(format_, Path(schema_file).read_text(), schema_id)
+            return cls(format_, Path(schema_file).read_text(), schema_id, registry)
         except (OSError, UnicodeDecodeError) as error:
             raise PipelineError(f"{schema_file}: {error}") from None
 
@@ -58,9 +79,80 @@ def decoded(frame: DataFrame, decoding: Decoding) -> DataFrame:
     """Returns the frame with `data`, the decoded value, and `reason`, which is null if the value was decoded."""
     if decoding.format is Format.BYTES:
         return frame
+    if not decoding.schema:
+        raise PipelineError(
+            f"values in {decoding.format.value} need --schema FILE, except in Iceberg tables (--catalog)"
+        )
     if decoding.format is Format.JSON:
         return _from_json(frame, decoding.schema)
     return _from_avro(frame, decoding)
+
+
+def settled(frame: DataFrame, decoding: Decoding, there: DataType | None) -> Decoding:
+    """Returns the decoding with its schemas. `there` is the type of `data` in the table, which inferred types obey.
+
+    Raises PipelineError.
+    """
+    if decoding.format is Format.JSON and not decoding.schema:
+        fields = merged(there, inferred(frame))
+        if isinstance(fields, StructType) and fields.fields:
+            return replace(decoding, schema=fields.json())
+        if frame.where(f.col("value").isNotNull()).isEmpty():
+            return Decoding()
+        raise PipelineError("no value is a JSON object with fields, so no schema can be inferred: use --schema FILE")
+    if decoding.registry is not None:
+        return _registered(frame, decoding, decoding.registry)
+    return decoding
+
+
+def inferred(frame: DataFrame) -> StructType:
+    """Returns the type of JSON values, without those that are malformed."""
+    spark = frame.sparkSession
+    jvm = spark._jvm
+    assert jvm is not None, "a session without a JVM, as by Spark Connect"
+    texts = frame.where(f.col("value").isNotNull()).select(f.col("value").cast("string"))
+    reader = spark._jsparkSession.read().option("mode", "DROPMALFORMED")
+    dataset = getattr(texts._jdf, "as")(jvm.org.apache.spark.sql.Encoders.STRING())
+    return StructType.fromJson(json.loads(reader.json(dataset).schema().json()))
+
+
+def merged(there: DataType | None, new: DataType) -> DataType:
+    """Returns a table's type with the new fields of another. A field that is there keeps its type."""
+    if isinstance(there, StructType) and isinstance(new, StructType):
+        names = {entry.name for entry in there}
+        of_new = {entry.name: entry.dataType for entry in new}
+        kept = [
+            StructField(entry.name, merged(entry.dataType, of_new.get(entry.name, entry.dataType))) for entry in there
+        ]
+        return StructType([*kept, *(entry for entry in new if entry.name not in names)])
+    if isinstance(there, ArrayType) and isinstance(new, ArrayType):
+        return ArrayType(merged(there.elementType, new.elementType))
+    return new if there is None else there
+
+
+def _registered(frame: DataFrame, decoding: Decoding, registry: str) -> Decoding:
+    """Returns the decoding with the schemas of the ids in the frames. Without a schema of its own, values are read as
+    the schema with the largest id, by Avro's rules of resolution."""
+    framed = frame.where(_frame_fault(f.col("value"), decoding.schema_id).isNull() & f.col("value").isNotNull())
+    rows = framed.select(_schema_id(f.col("value")).alias("id")).distinct().limit(MAX_SCHEMAS + 1).collect()
+    numbers = sorted(int(row["id"]) for row in rows)
+    if len(numbers) > MAX_SCHEMAS:
+        raise PipelineError(
+            f"the values have more than {MAX_SCHEMAS} ids of schemas: load a smaller range with --until"
+        )
+    writers: dict[int, str] = {}
+    for number in numbers:
+        try:
+            writers[number] = avro_schema(registry, number)
+        except UnknownSchema:
+            continue  # its values become dead letters
+    if writers or decoding.schema:
+        return replace(decoding, writers=writers, schema=decoding.schema or writers[max(writers)])
+    if frame.where(f.col("value").isNotNull()).isEmpty():
+        return Decoding()
+    raise PipelineError(
+        "no value has the id of a schema of the registry: check --schema-registry, or use --schema FILE"
+    )
 
 
 def _from_json(frame: DataFrame, schema: str) -> DataFrame:
@@ -94,7 +186,16 @@ def _from_avro(frame: DataFrame, decoding: Decoding) -> DataFrame:
         reason = _frame_fault(value, decoding.schema_id)
         body = f.when(reason.isNull(), f.expr(f"substring(value, {CONFLUENT_HEADER_BYTES + 1})"))
     item = f.concat(f.unhex(f.lit(ONE_ITEM)), body, f.unhex(f.lit(NO_MORE_ITEMS)))
-    parsed = from_avro(item, array_of(decoding.schema), {"mode": "PERMISSIVE"})
+    reader = array_of(decoding.schema)
+    parsed = from_avro(item, reader, {"mode": "PERMISSIVE"})
+    if decoding.registry is not None:
+        number = _schema_id(value)
+        by_id = partial(from_avro, item, options={"mode": "PERMISSIVE", "avroSchema": reader})
+        schemas = {own: array_of(schema) for own, schema in decoding.writers.items()}
+        never = f.when(f.lit(False), parsed)  # gives the type, if no id is known
+        parsed = f.coalesce(*(f.when(number == own, by_id(schema)) for own, schema in schemas.items()), never)
+        unknown = f.concat(f.lit("schema id "), number, f.lit(" is not in the registry"))
+        reason = f.coalesce(reason, f.when(value.isNotNull() & ~number.isin(list(schemas)), unknown))
     well = f.size(ITEMS) == 1
     fault = f.when(value.isNotNull() & ~f.coalesce(well, f.lit(False)), f.lit("not Avro of the given schema"))
     decoded_ = frame.withColumn(ITEMS, parsed).withColumn(REASON, f.coalesce(reason, fault))
@@ -109,8 +210,12 @@ def array_of(schema: str) -> str:
         raise PipelineError(f"it is not a valid Avro schema: {error}") from None
 
 
+def _schema_id(value: Column) -> Column:
+    return f.conv(f.hex(f.substring(value, 2, 4)), 16, 10).cast("bigint")
+
+
 def _frame_fault(value: Column, schema_id: int | None) -> Column:
-    found_id = f.conv(f.hex(f.substring(value, 2, 4)), 16, 10).cast("bigint")
+    found_id = _schema_id(value)
     fault = f.when(f.octet_length(value) < CONFLUENT_HEADER_BYTES, f.lit("shorter than the five bytes of its frame"))
     fault = fault.when(f.hex(f.substring(value, 1, 1)) != "00", f.lit("its frame does not begin with a zero byte"))
     if schema_id is not None:

@@ -14,6 +14,7 @@ from cli.flags import (
     BOOTSTRAP,
     BRANCH,
     CATALOG,
+    DRY_RUN,
     FROM,
     OUT,
     PARTITIONS,
@@ -133,7 +134,9 @@ def _rename_times(parser: Parser) -> None:
 def _add_decoding(parser: Parser) -> None:
     formats = [format.value for format in Format]
     Flag(("--values",), "decode values into the column `data`", choices=formats).add(parser, default="bytes")
-    Flag(("--schema",), "for json a DDL or Spark's JSON of a struct, for Avro an .avsc file", "FILE").add(parser)
+    schema = "for json a DDL or Spark's JSON of a struct, for Avro an .avsc file; tables infer it from JSON"
+    Flag(("--schema",), schema, "FILE").add(parser)
+    Flag(("--schema-registry",), "schemas by the ids in Confluent's frames, for tables", "URL").add(parser)
     Flag(("--schema-id",), "the only id that Confluent's frames may have", "ID", integer).add(parser)
 
 
@@ -156,7 +159,8 @@ def _add_place(parser: Parser) -> None:
     CATALOG.add(place)
     _add_table(parser)
     transforms = "Iceberg's transforms of a new table's columns, such as 'hours(timestamp), bucket(8, key)'"
-    Flag(("--partition-by",), transforms, "TRANSFORMS").add(parser, default="days(timestamp)")
+    Flag(("--partition-by",), transforms, "TRANSFORMS").add(parser)
+    Flag(("--upsert",), "a new table has the last record of each key; tombstones delete").add(parser)
 
 
 def _generate(parser: Parser) -> None:
@@ -188,6 +192,7 @@ def _load(parser: Parser) -> None:
     _rename_times(parser)
     _add_decoding(parser)
     _add_accepted(parser)
+    Flag(("--dead-letters",), "decode the table's dead letters again, not the topic").add(parser)
     Flag(("--min-partitions",), "split ranges into at least N tasks (minPartitions)", "N").add(parser)
     Flag(("--max-records-per-partition",), "split ranges, against skew (maxRecordsPerPartition)", "N").add(parser)
     _add_spark(parser)
@@ -196,11 +201,11 @@ def _load(parser: Parser) -> None:
 def _stream(parser: Parser) -> None:
     BOOTSTRAP.add(parser, required=True)
     _add_only_topics(parser)
-    OUT.add(parser, required=True, help="directory of the store")
+    _add_place(parser)
     triggers = "now: load the existing records; 10s: load every ten seconds; continuous:1s"
     Flag(("--trigger",), triggers, "TRIGGER").add(parser, default="now")
     Flag(("--max-offsets",), "offsets per batch", "N", integer).add(parser, default=200_000)
-    Flag(("--checkpoint",), "Spark's checkpoint; default: OUT/_checkpoint", "DIR").add(parser)
+    Flag(("--checkpoint",), "Spark's checkpoint; default with --out: OUT/_checkpoint", "DIR").add(parser)
     Flag(("--progress",), "append a line of JSON for each batch", "FILE").add(parser)
     Flag(("--counts",), "write events per type and window, too, as Parquet", "DIR").add(parser)
     Flag(("--watermark",), "how late a counted event may be", "DURATION", interval).add(parser, default="10m")
@@ -214,7 +219,9 @@ def _stream(parser: Parser) -> None:
 def _report(parser: Parser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     STORE.add(source)
+    CATALOG.add(source)
     BOOTSTRAP.add(source)
+    _add_table(parser)
     _add_only_topics(parser)
     OUT.add(parser, required=True, help="directory of report.html and the tables")
     INTERVALS.add(parser, default="10m")
@@ -239,7 +246,10 @@ def _mirror(parser: Parser) -> None:
 
 def _replay(parser: Parser) -> None:
     BOOTSTRAP.add(parser, required=True)
-    STORE.add(parser, required=True)
+    source = parser.add_mutually_exclusive_group(required=True)
+    STORE.add(source)
+    CATALOG.add(source)
+    _add_table(parser)
     _add_only_topics(parser)
     TO_TOPIC.add(parser, help="write to this topic; default: the topic's own name")
     Flag(("--pace",), "multiple of the recorded speed; default: full speed", "FACTOR", number).add(parser)
@@ -263,8 +273,21 @@ def _audit(parser: Parser) -> None:
     Flag(("--mirror-prefix",), "prefix of the topics' names in the mirror", "TEXT").add(parser, default="")
     INTERVALS.add(parser, default="1h", help="length of the windows of record timestamps")
     Flag(("--only-loaded",), "don't report records that were not loaded yet as missing").add(parser)
+    Flag(("--publish",), "move the table's main to --branch, if nothing is wrong there").add(parser)
     Flag(("--json-file",), "write all lines to this file, too, as JSON", "FILE").add(parser)
     parser.rename("--json", "--json-file")
+    _add_spark(parser)
+
+
+def _maintain(parser: Parser) -> None:
+    CATALOG.add(parser, required=True)
+    _add_table(parser)
+    _add_only_topics(parser)
+    Flag(("--keep-snapshots",), "age at which snapshots expire", "DURATION", duration).add(parser, default="5d")
+    orphans = "age at which files that no snapshot has are removed, at least a day"
+    Flag(("--keep-orphans",), orphans, "DURATION", duration).add(parser, default="3d")
+    Flag(("--file-mib",), "size of merged files, in MiB", "N", integer).add(parser, default=128)
+    DRY_RUN.add(parser, help="only print what would change")
     _add_spark(parser)
 
 
@@ -281,5 +304,8 @@ JOBS: Final = {
         _audit,
         "--bootstrap 127.0.0.1:9092 --topic clicks --store ./store",
         exit_codes="0 complete, 1 failed, 2 wrong arguments, 3 differences",
+    ),
+    "maintain": JobOptions(
+        _maintain, "--topic clicks --catalog jdbc:sqlite:./catalog.db --warehouse ./tables --dry-run"
     ),
 }

@@ -1,4 +1,7 @@
-"""replay: writes a store's records back into topics, in order per partition, at full speed or at the recorded pace."""
+"""replay: writes the records of a store or of tables back into topics, in order per partition.
+
+At full speed or at the recorded pace.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from pyspark.sql import functions as f
 
 from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError
+from pipeline.iceberg.load import TablePlace
+from pipeline.iceberg.rows import Tables
 from pipeline.manifest import StoreState
 from pipeline.producing import Writer
 from pipeline.sending import SendTarget, outgoing, send
@@ -23,13 +28,14 @@ from pipeline.topics import PartitionName
 
 @dataclass(frozen=True, slots=True)
 class ReplayConfig:
-    """The options of a replay: store and target. `pace` is a multiple of the recorded speed; None is as fast as the
-    broker accepts records.
+    """The options of a replay: store or tables, and target. `pace` is a multiple of the recorded speed; None is as fast
+    as the broker accepts records.
     """
 
     bootstrap: str
-    store: str
+    store: str | None
     topics: tuple[str, ...]
+    tables: TablePlace | None = None
     to: str | None = None
     pace: float | None = None
     append: bool = False
@@ -45,14 +51,15 @@ def replay(
 
     Raises PipelineError; if a target is not empty, before anything is written.
     """
-    store = Store(config.store)
-    state = store.reading()
+    tables = None if config.tables is None else Tables(spark, config.tables, config.topics)
+    state = Store(config.store or "").reading() if tables is None else tables.state
     names = _names(config, state)
     target = SendTarget(config.bootstrap, names, config.properties)
     for topic, name in names.items():
         prepare(target.cluster(), name, max(state.partitions[topic]) + 1, config.append)
     keys = [PartitionName(topic, number) for topic in names for number in state.partitions[topic]]
-    frame = reduce(DataFrame.unionByName, (part(spark, store, state, key, config) for key in keys))
+    parts = (stored(spark, config.store or "", state, key) if tables is None else tables.part(key) for key in keys)
+    frame = reduce(DataFrame.unionByName, (in_order(part, config) for part in parts))
     try:
         if config.pace is not None:
             return paced(frame, target, config.pace, sleep)
@@ -63,7 +70,8 @@ def replay(
 
 def _names(config: ReplayConfig, state: StoreState) -> dict[str, str]:
     if missing := ", ".join(topic for topic in config.topics if topic not in state.topics):
-        raise PipelineError(f"{config.store} has no topic {missing}: it has {', '.join(sorted(state.topics))}")
+        place = config.store or (config.tables and config.tables.catalog.uri)
+        raise PipelineError(f"{place} has no topic {missing}: it has {', '.join(sorted(state.topics))}")
     if config.to is not None and len(config.topics) != 1:
         raise PipelineError(f"--to-topic {config.to} is for one topic, not for {', '.join(config.topics)}")
     return {topic: config.to or topic for topic in config.topics}
@@ -84,12 +92,13 @@ def prepare(cluster: Cluster, name: str, partitions: int, append: bool) -> None:
             )
 
 
-def part(spark: SparkSession, store: Store, state: StoreState, key: PartitionName, config: ReplayConfig) -> DataFrame:
-    """Returns one partition's records by offset, as one task. They include quarantined records, because the store has
-    their bytes.
-    """
-    files = [file for file in state.files.values() if file.key == key]
-    frame = read_files(spark, store.root, files)
+def stored(spark: SparkSession, store: str, state: StoreState, key: PartitionName) -> DataFrame:
+    """Returns one partition's records. They include quarantined records, because the store has their bytes."""
+    return read_files(spark, Store(store).root, [file for file in state.files.values() if file.key == key])
+
+
+def in_order(frame: DataFrame, config: ReplayConfig) -> DataFrame:
+    """Returns one partition's records within the times of the replay, by offset, as one task."""
     if config.from_ms is not None:
         frame = frame.where(f.unix_millis("timestamp") >= config.from_ms)
     if config.until_ms is not None:

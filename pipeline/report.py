@@ -14,6 +14,8 @@ from pyspark.sql import functions as f
 from pipeline import analytics
 from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError
+from pipeline.iceberg.load import TablePlace
+from pipeline.iceberg.rows import Tables
 from pipeline.page import PageHead, page
 from pipeline.ranges import Range
 from pipeline.source import SPARK_FAILURES, explained, read_files, read_topics
@@ -22,13 +24,14 @@ from pipeline.store import Store
 
 @dataclass(frozen=True, slots=True)
 class ReportConfig:
-    """The options of a report: the store or the topics with the events, the output folder, and the definitions of
+    """The options of a report: the store, tables or topics with the events, the output folder, and the definitions of
     window, session and funnel.
     """
 
     out: str
     topics: tuple[str, ...]
     store: str | None = None
+    tables: TablePlace | None = None
     bootstrap: str | None = None
     window: str = "10 minutes"
     gap: str = "30 minutes"
@@ -70,14 +73,17 @@ def report(spark: SparkSession, config: ReportConfig) -> Report:
 
 
 def records_of(spark: SparkSession, config: ReportConfig) -> tuple[DataFrame, list[Range]]:
-    """Returns the records of the topics, from the store if there is one, and the ranges that are read."""
+    """Returns the records of the topics, from the store or the tables if they are named, and the ranges that are
+    read."""
+    if config.tables is not None:
+        return Tables(spark, config.tables, config.topics).rows(), []
     if config.store is not None:
         files = Store(config.store).reading().files_of(config.topics)
         if not files:
             raise PipelineError(f"{config.store} has no records of {', '.join(config.topics)}")
         return read_files(spark, Store(config.store).root, files), []
     if config.bootstrap is None:
-        raise PipelineError("a report needs a --store or a --bootstrap")
+        raise PipelineError("a report needs a --store, a --catalog or a --bootstrap")
     cluster = Cluster(config.bootstrap, config.properties)
     keys = [key for topic in cluster.topics(config.topics) for key in topic.partition_keys()]
     first, end = cluster.start_offsets(keys), cluster.end_offsets(keys)
@@ -111,7 +117,7 @@ def facts_of(records: DataFrame, events: DataFrame, config: ReportConfig) -> Pag
     row = events.agg(f.count("*"), f.count_distinct("user"), f.min("happened"), f.max("happened")).collect()[0]
     return PageHead(
         topics=config.topics,
-        source=config.store or config.bootstrap or "",
+        source=config.store or (config.tables and config.tables.catalog.uri) or config.bootstrap or "",
         records=records.count(),
         events=row[0],
         users=row[1],

@@ -1,4 +1,4 @@
-"""stream: fills the store of `load` by Structured Streaming.
+"""stream: fills the store of `load`, or its tables, by Structured Streaming.
 
 Each micro-batch is a run with the offsets in the checkpoint's offset log. If Spark repeats a batch after a crash, it is
 found in the store's manifests and skipped. `load` and `stream` may alternate on one store.
@@ -19,6 +19,9 @@ from pipeline import analytics
 from pipeline.cluster import Cluster
 from pipeline.decode import Decoding, decoded
 from pipeline.errors import PipelineError, Unreachable
+from pipeline.iceberg.load import TablePlace
+from pipeline.iceberg.rows import Tables
+from pipeline.iceberg.stream import TableSink
 from pipeline.load import SinkRun, run_id
 from pipeline.manifest import StoreState
 from pipeline.progress import BatchProgress, Trigger, TriggerKind, offsets_in, progress_of, ranges_between
@@ -33,14 +36,15 @@ QUERY_ID = "sql.streaming.queryId"
 
 @dataclass(frozen=True, slots=True)
 class StreamConfig:
-    """The options of a stream: source, store and size of batches.
+    """The options of a stream: source, store or tables, and size of batches.
 
     `counts` is a directory for events per type and window, with a watermark.
     """
 
     bootstrap: str
-    out: str
+    out: str | None
     topics: tuple[str, ...]
+    tables: TablePlace | None = None
     trigger: Trigger = field(default_factory=Trigger)
     max_offsets: int = 200_000
     checkpoint: str | None = None
@@ -55,7 +59,9 @@ class StreamConfig:
 
     @property
     def checkpoints(self) -> Path:
-        return Path(self.checkpoint or Path(self.out) / "_checkpoint").absolute()
+        if self.checkpoint is None and self.out is None:
+            raise PipelineError("a stream into tables needs --checkpoint DIR")
+        return Path(self.checkpoint or Path(self.out or "") / "_checkpoint").absolute()
 
 
 Shown = Callable[[BatchProgress], None]
@@ -69,9 +75,11 @@ def stream(spark: SparkSession, config: StreamConfig, shown: Shown | None = None
             "--trigger 1s for a batch each second"
         )
     cluster = Cluster(config.bootstrap, config.properties)
-    state = StoreState() if config.to_topic is not None else Store(config.out).state()
+    state = Store(config.out).state() if config.out is not None and config.to_topic is None else StoreState()
     try:
         topics = cluster.topics(config.topics)
+        if config.tables is not None:
+            state = Tables(spark, config.tables, config.topics).state
         offsets = offsets_now(cluster, topics)
     except Unreachable as error:
         raise Unreachable(f"{error}. {state.describe_loaded(config.topics)}") from None
@@ -110,7 +118,9 @@ def _reader(
 
 def sink(frame: DataFrame, cluster: Cluster, config: StreamConfig, at: Hook) -> StreamingQuery:
     """Returns the query that feeds the store."""
-    batches = Batches(cluster, config, at)
+    batches = (
+        Batches(cluster, config, at) if config.tables is None else TableBatches(cluster, config, config.tables, at)
+    )
     writer = frame.writeStream.foreachBatch(batches).option("checkpointLocation", str(config.checkpoints / "store"))
     return triggered(writer, config.trigger).start()
 
@@ -178,7 +188,7 @@ class Batches:
         self._cluster, self._config, self._at = cluster, config, at
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        spark, store = batch.sparkSession, Store(self._config.out)
+        spark, store = batch.sparkSession, Store(self._config.out or "")
         query = spark.sparkContext.getLocalProperty(QUERY_ID) or ""
         with store.writing() as state:
             if state.stream.get(query, -1) >= number:
@@ -191,6 +201,21 @@ class Batches:
             SinkRun(spark, store, state, run_id(), topics, ranges, self._at, {query: number}).write(
                 decoded(batch, self._config.decoding)
             )
+
+
+class TableBatches:
+    """Processes each micro-batch as one run of each topic's table."""
+
+    def __init__(self, cluster: Cluster, config: StreamConfig, place: TablePlace, at: Hook) -> None:
+        self._cluster, self._config = cluster, config
+        self._sink = TableSink(cluster, place, config.decoding, config.accepted, at)
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        query = batch.sparkSession.sparkContext.getLocalProperty(QUERY_ID) or ""
+        topics = self._cluster.topics(self._config.topics)
+        first = self._cluster.start_offsets([key for topic in topics for key in topic.partition_keys()])
+        ranges = batch_ranges(self._config.checkpoints / "store", number, first)
+        self._sink.write(batch, query, number, ranges)
 
 
 def batch_ranges(checkpoint: Path, number: int, first: Mapping[PartitionName, int]) -> list[Range]:

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from cli.exits import DIFFERS, DONE
 from pipeline.audit import Audit, AuditConfig, MirrorOf, audit
-from pipeline.commands.common import say, spark_of, table_place, with_catalog
+from pipeline.commands.common import say, session_of, table_place
 from pipeline.completeness import Line, by_partition
 from pipeline.iceberg.audit import TableAudit, TableLine, audit_tables
 from pipeline.settings import CLIENT, CONNECTOR, SPARK, parse_settings
@@ -34,14 +34,15 @@ def run(options: Namespace) -> int:
         properties=settings[CLIENT],
     )
     place = table_place(options)
+    spark = session_of("audit", options.master, settings, place)
     if place is not None:
-        found = audit_tables(with_catalog("audit", options.master, settings, place), config, place)
+        found = audit_tables(spark, config, place, publish=options.publish)
         if options.json_file:
             lines = [line._asdict() for line in found.lines]
             Path(options.json_file).write_text(json.dumps({"clean": found.clean, "lines": lines}, indent=1))
         show_tables(found)
         return DONE if found.clean else DIFFERS
-    result = audit(spark_of("audit", options.master, settings), config)
+    result = audit(spark, config)
     if options.json_file:
         Path(options.json_file).write_text(as_json(result))
     show(result)

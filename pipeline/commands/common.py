@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -15,30 +16,30 @@ from pipeline.iceberg.load import TablePlace
 from pipeline.iceberg.table import MAIN
 from pipeline.settings import SPARK
 
+TABLE_OPTIONS: Final = ("warehouse", "table", "branch", "partition_by", "upsert", "dead_letters", "publish")
+"""The options of Iceberg tables, some of which a job may not have."""
+
 
 def table_place(options: Namespace) -> TablePlace | None:
     """Returns the place of Iceberg tables that the options name; None without --catalog. Raises PipelineError."""
     if options.catalog is None:
-        named = [name for name in ("warehouse", "table", "branch") if getattr(options, name) is not None]
+        named = [name for name in TABLE_OPTIONS if getattr(options, name, None) not in (None, False)]
         if named:
-            raise PipelineError(f"--{named[0]} is for Iceberg tables, which need --catalog")
+            raise PipelineError(f"--{named[0].replace('_', '-')} is for Iceberg tables, which need --catalog")
         return None
     catalog = Catalog.of(options.catalog, options.warehouse)
-    transforms = getattr(options, "partition_by", "")
-    return TablePlace(catalog, options.table, transforms, options.branch or MAIN)
+    transforms, upsert = getattr(options, "partition_by", None), getattr(options, "upsert", False)
+    return TablePlace(catalog, options.table, transforms, options.branch or MAIN, upsert)
 
 
-def with_catalog(
-    job: str, master: str | None, settings: Mapping[str, dict[str, str]], place: TablePlace
+def session_of(
+    job: str, master: str | None, settings: Mapping[str, dict[str, str]], place: TablePlace | None = None
 ) -> SparkSession:
-    """Starts the job's Spark session, with the catalog of its tables."""
+    """Starts the job's Spark session, with the catalog of its tables if it has some."""
+    if place is None:
+        return session.start(job, master, settings[SPARK])
     started = session.start(job, master, settings[SPARK], place.catalog.packages)
     return place.catalog.attached(started, settings[SPARK])
-
-
-def spark_of(job: str, master: str | None, settings: Mapping[str, dict[str, str]]) -> SparkSession:
-    """Starts the job's Spark session."""
-    return session.start(job, master, settings[SPARK])
 
 
 def say(line: str) -> None:

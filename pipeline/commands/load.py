@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from pipeline.commands.common import say, spark_of, table_place, with_catalog
+from pipeline.commands.common import say, session_of, table_place
 from pipeline.decode import Decoding
+from pipeline.errors import PipelineError
 from pipeline.iceberg.load import load_tables
+from pipeline.iceberg.reprocess import reprocess
+from pipeline.iceberg.table import IcebergTable
 from pipeline.load import LoadConfig, LoadOutcome, load
 from pipeline.ranges import AcceptedLosses, parse_bounds
 from pipeline.settings import CLIENT, CONNECTOR, SPARK, parse_settings
@@ -37,19 +40,32 @@ def run(options: Namespace) -> int:
         starting=parse_bounds(options.start, now_ms),
         ending=parse_bounds(options.until, now_ms),
         accepted=accepted(options),
-        decoding=Decoding.of(options.values, options.schema, options.schema_id),
+        decoding=Decoding.of(options.values, options.schema, options.schema_id, options.schema_registry),
         options=connector(options, settings[CONNECTOR]),
         properties=settings[CLIENT],
     )
     place = table_place(options)
+    spark, began = session_of("load", options.master, settings, place), time.monotonic()
     if place is not None:
-        spark, began = with_catalog("load", options.master, settings, place), time.monotonic()
-        for name, done in load_tables(spark, config, place).items():
-            show(name, done, time.monotonic() - began)
-        return 0
-    spark, began = spark_of("load", options.master, settings), time.monotonic()
-    show(options.out, load(spark, config), time.monotonic() - began)
+        if options.dead_letters:
+            show_reprocessed([place.table(spark, topic) for topic in config.topics], config.decoding)
+            return 0
+        done = load_tables(spark, config, place)
+    else:
+        done = {options.out: load(spark, config)}
+    seconds = time.monotonic() - began
+    for name, outcome in done.items():
+        show(name, outcome, seconds)
     return 0
+
+
+def show_reprocessed(tables: Sequence[IcebergTable], decoding: Decoding) -> None:
+    """Decodes the dead letters of tables again, and prints the outcomes."""
+    if not tables:
+        raise PipelineError("--dead-letters needs --topic, because it doesn't read topics")
+    for table in tables:
+        done = reprocess(table, decoding)
+        say(f"{table.name}: {done.records} dead letters are records now, {done.quarantined} are left, run {done.run}")
 
 
 def show(place: str, done: LoadOutcome, seconds: float) -> None:

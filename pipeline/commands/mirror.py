@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from pipeline.commands.common import say, spark_of
+from pipeline.commands.common import say, session_of
 from pipeline.mirror import MirrorConfig, Round, mirror
 from pipeline.settings import CONNECTOR, SOURCE, SPARK, TARGET, parse_settings
 
@@ -24,7 +24,7 @@ def run(options: Namespace) -> int:
         source_properties=settings[SOURCE],
         target_properties=settings[TARGET],
     )
-    total = mirror(spark_of("mirror", options.master, settings), config, show)
+    total = mirror(session_of("mirror", options.master, settings), config, show)
     say(f"{total} records mirrored to {options.target}")
     return 0
 

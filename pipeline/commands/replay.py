@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 
-from pipeline.commands.common import say, spark_of
+from pipeline.commands.common import say, session_of, table_place
 from pipeline.ranges import parse_at
 from pipeline.replay import ReplayConfig, replay
 from pipeline.settings import CLIENT, SPARK, parse_settings
@@ -15,9 +15,11 @@ def run(options: Namespace) -> int:
     """Runs the job. Returns the exit code."""
     settings = parse_settings(options.assignments, SPARK, CLIENT)
     now_ms = int(time.time() * 1000)
+    place = table_place(options)
     config = ReplayConfig(
         bootstrap=options.bootstrap,
         store=options.store,
+        tables=place,
         topics=tuple(options.topic),
         to=options.to_topic,
         pace=options.pace,
@@ -26,7 +28,7 @@ def run(options: Namespace) -> int:
         until_ms=parse_at("--until", options.until, now_ms),
         properties=settings[CLIENT],
     )
-    counts = replay(spark_of("replay", options.master, settings), config)
+    counts = replay(session_of("replay", options.master, settings, place), config)
     for key, count in sorted(counts.items()):
         say(f"  {key}: {count} records")
     say(f"{sum(counts.values())} records replayed")

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from pipeline.commands.common import say, spark_of
+from pipeline.commands.common import say, session_of, table_place
 from pipeline.commands.load import accepted
 from pipeline.decode import Decoding
 from pipeline.progress import BatchProgress, parse_trigger
@@ -24,15 +24,17 @@ LAST_BATCHES = 12
 def run(options: Namespace) -> int:
     """Runs the job. Returns the exit code."""
     settings = parse_settings(options.assignments, SPARK, CONNECTOR, CLIENT)
+    place = table_place(options)
     config = StreamConfig(
         bootstrap=options.bootstrap,
         out=options.out,
+        tables=place,
         topics=tuple(options.topic),
         trigger=parse_trigger(options.trigger),
         max_offsets=options.max_offsets,
         checkpoint=options.checkpoint,
         accepted=accepted(options),
-        decoding=Decoding.of(options.values, options.schema, options.schema_id),
+        decoding=Decoding.of(options.values, options.schema, options.schema_id, options.schema_registry),
         counts=options.counts,
         watermark=options.watermark,
         window=options.window,
@@ -42,7 +44,7 @@ def run(options: Namespace) -> int:
     )
     with ExitStack() as stack:
         lines = stack.enter_context(Path(options.progress).open("a")) if options.progress else None
-        spark = spark_of("stream", options.master, settings)
+        spark = session_of("stream", options.master, settings, place)
         live = stack.enter_context(Live(table([]), console=Console(), auto_refresh=False))
         total = stream(spark, config, Shown(live, lines))
     say(f"{options.out}: {total} records")

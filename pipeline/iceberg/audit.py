@@ -10,14 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pipeline.audit import AuditConfig, digest, mirrored, whole
 from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError, TopicChanged
-from pipeline.iceberg.load import DEAD_LETTERS, RECORD, TablePlace
-from pipeline.iceberg.table import MAIN, IcebergTable
+from pipeline.iceberg.load import RECORD, TablePlace, dead_letters_of
+from pipeline.iceberg.table import MAIN, Head, IcebergTable
 from pipeline.manifest import StoreState
 from pipeline.source import SPARK_FAILURES, explained, read_topics
 from pipeline.topics import PartitionName, TopicDescription
@@ -94,13 +95,36 @@ class TableAudit:
         return all(line.clean and (self.only_loaded or not line.later) for line in self.lines)
 
 
-def audit_tables(spark: SparkSession, config: AuditConfig, place: TablePlace) -> TableAudit:
-    """Compares topics with their tables, and with their mirror if there is one. Raises PipelineError."""
+def audit_tables(spark: SparkSession, config: AuditConfig, place: TablePlace, *, publish: bool = False) -> TableAudit:
+    """Compares topics with their tables, and with their mirror if there is one. Raises PipelineError.
+
+    With `publish`, main is moved to the audited branch of a table if nothing is wrong there.
+    """
+    if publish and place.branch == MAIN:
+        raise PipelineError("--publish needs --branch, the branch that is audited and published")
     cluster = Cluster(config.bootstrap, config.properties)
     lines: list[TableLine] = []
     for topic in cluster.topics(config.topics, config.pattern):
-        lines += TopicAudit(spark, config, cluster, topic, place.table(spark, topic.name)).lines()
+        table = place.table(spark, topic.name)
+        head = table.head()
+        found = TopicAudit(spark, config, cluster, topic, table).lines()
+        lines += found
+        if publish and TableAudit(tuple(found), config.only_loaded).clean:
+            published(table, head)
     return TableAudit(tuple(lines), config.only_loaded)
+
+
+def published(table: IcebergTable, audited: Head) -> None:
+    """Moves main to a branch that was audited. Raises PipelineError if the branch or main has changed."""
+    main = replace(table, branch=MAIN)
+    try:
+        main.publish(table.branch, main.head(), audited.state.run, audited.snapshot)
+    except IllegalArgumentException as error:
+        if "fast-forward" not in str(error):
+            raise
+        raise PipelineError(
+            f"{table.name}: main has changed since the branch {table.branch} began; drop the branch, and load again"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +138,8 @@ class TopicAudit:
     table: IcebergTable
 
     def lines(self) -> list[TableLine]:
+        if self.table.branch != MAIN and not self.table.has(self.table.branch):
+            raise PipelineError(f"{self.table.name} has no branch {self.table.branch}: load into it first")
         state = self.table.head().state
         if (loaded := state.topics.get(self.topic.name)) != self.topic.id:
             raise TopicChanged(
@@ -137,8 +163,24 @@ class TopicAudit:
     def rows(self) -> DataFrame:
         """Returns the table's records, with the dead letters."""
         rows = self.table.frame().select(*RECORD)
-        dead = replace(self.table, name=f"{self.table.name}{DEAD_LETTERS}", branch=MAIN)
+        dead = dead_letters_of(self.table)
         return rows.unionByName(dead.frame().select(*RECORD)) if dead.exists() else rows
+
+    def expected(self, produced: DataFrame, state: StoreState) -> DataFrame:
+        """Returns the records that the table should have: all, or of those that are loaded the last of each key."""
+        if not self.table.is_upsert:
+            return produced
+        bounds = [(key.partition, state.next_offset(key)) for key in self.topic.partition_keys()]
+        reached = self.spark.createDataFrame(bounds, "partition int, next bigint")
+        dead = dead_letters_of(self.table)
+        letters = (dead.frame() if dead.exists() else self.table.frame().limit(0)).select("partition", "offset")
+        produced = produced.join(f.broadcast(reached), "partition")
+        kept = (f.col("offset") >= f.col("next")) | f.col("is_dead")
+        known = produced.join(letters.withColumn("is_dead", f.lit(True)), ["partition", "offset"], "left")
+        known = known.withColumn("is_dead", f.coalesce("is_dead", f.lit(False)))
+        latest = known.where(~kept).groupBy("partition", "key").agg(f.max_by(f.struct("*"), "offset").alias("row"))
+        last = latest.select("row.*").where(f.col("value").isNotNull())
+        return known.where(kept).unionByName(last).select(*RECORD)
 
     def compared(
         self,
@@ -150,7 +192,8 @@ class TopicAudit:
         end: dict[PartitionName, int],
     ) -> list[TableLine]:
         """Returns a line for each partition."""
-        _hashed(produced).createOrReplaceTempView("odradek_produced")
+        wanted = self.expected(produced, state) if stage == LOADED else produced
+        _hashed(wanted).createOrReplaceTempView("odradek_produced")
         _hashed(there).createOrReplaceTempView("odradek_there")
         compacted = "compact" in self.cluster.configs(self.topic.name).get("cleanup.policy", "")
         keys = there.select("partition", "key", "offset").union(produced.select("partition", "key", "offset"))

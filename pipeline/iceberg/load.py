@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pipeline.cluster import Cluster
-from pipeline.decode import DATA, REASON, decoded
+from pipeline.decode import DATA, REASON, Decoding, decoded, settled
 from pipeline.errors import PipelineError, Unreachable
 from pipeline.iceberg.catalog import Catalog
-from pipeline.iceberg.schema import fitted
+from pipeline.iceberg.schema import columns, fitted
 from pipeline.iceberg.summary import summary_of
 from pipeline.iceberg.table import MAIN, Head, IcebergTable, Overtaken
 from pipeline.load import LoadConfig, LoadOutcome, offsets_of, run_id
@@ -33,18 +33,37 @@ NAMESPACE: Final = "kafka"
 DEAD_LETTERS: Final = "_dead_letters"
 RUNS: Final = 20
 """Number of times that a load begins again because another load was faster."""
+BY_DAY: Final = "days(timestamp)"
+NO_KEY: Final = "no key, but the table has one row for each key"
 BRANCH_PREFIX: Final = "odradek-run-"
+UPSERT_SQL: Final = """
+MERGE INTO {target} there USING odradek_latest new ON there.partition = new.partition AND there.key = new.key
+WHEN MATCHED AND new.value IS NULL THEN DELETE
+WHEN MATCHED THEN UPDATE SET *
+WHEN NOT MATCHED AND new.value IS NOT NULL THEN INSERT *
+"""
 RECORD: Final = ("partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 
 
 @dataclass(frozen=True, slots=True)
 class TablePlace:
-    """Where a topic's table is: `name` is NAMESPACE.TABLE, and `partition_by` has Iceberg's transforms."""
+    """Where a topic's table is: `name` is NAMESPACE.TABLE, and `partition_by` has Iceberg's transforms.
+
+    With `upsert`, a new table has the last record of each key.
+    """
 
     catalog: Catalog
     name: str | None = None
-    partition_by: str = "days(timestamp)"
+    partition_by: str | None = None
     branch: str = MAIN
+    upsert: bool = False
+
+    def create(self, table: IcebergTable) -> None:
+        """Creates a table, unless it exists. Raises PipelineError if an existing table has other rows."""
+        default = "" if self.upsert else BY_DAY  # a key's next record may be of another day
+        table.create(default if self.partition_by is None else self.partition_by, upsert=self.upsert)
+        if self.upsert and not table.is_upsert:
+            raise PipelineError(f"{table.name} has all records of its topic; --upsert is for a new --table")
 
     def table(self, spark: SparkSession, topic: str) -> IcebergTable:
         """Returns the topic's table. Raises PipelineError for a name without a namespace."""
@@ -75,7 +94,7 @@ def load_topic(
     cluster = Cluster(config.bootstrap, config.properties)
     table = place.table(spark, topic.name)
     with place.catalog.exclusive(table.name):
-        table.create(place.partition_by)
+        place.create(table)
         for _ in range(RUNS):
             head = table.head()
             try:
@@ -87,14 +106,29 @@ def load_topic(
             at("planned")
             if not ranges:
                 return LoadOutcome(run_id(), [], 0, 0, 0)
-            run = TableRun(table, head, run_id(), topic, ranges, place.partition_by, at)
+            run = TableRun(table, head, run_id(), topic, ranges, at)
             try:
-                return run.write(decoded(read_topics(spark, cluster, ranges, config.options), config.decoding))
+                return run.write(read_topics(spark, cluster, ranges, config.options), config.decoding)
             except Overtaken:
                 at("overtaken")
             except SPARK_FAILURES as error:
                 raise explained(error, cluster, ranges) from error
     raise PipelineError(f"{table.name}: other loads of {topic.name} were faster {RUNS} times; run it again")
+
+
+def dead_letters_of(table: IcebergTable) -> IcebergTable:
+    """Returns the table of a table's dead letters."""
+    return replace(table, name=f"{table.name}{DEAD_LETTERS}", branch=MAIN)
+
+
+def decoded_for(table: IcebergTable, records: DataFrame, decoding: Decoding) -> DataFrame:
+    """Returns the records with `data` and `reason` if values are decoded, or if the table can't have some of them."""
+    there = next((column.dataType for column in columns(table) if column.name == DATA), None)
+    records = decoded(records, settled(records, decoding, there))
+    if not table.is_upsert:
+        return records
+    keyless = f.when(f.col("key").isNull(), f.lit(NO_KEY))
+    return records.withColumn(REASON, f.coalesce(REASON, keyless) if REASON in records.columns else keyless)
 
 
 def check_topic(table: IcebergTable, state: StoreState, topic: TopicDescription) -> None:
@@ -112,7 +146,6 @@ class TableRun:
     run: str
     topic: TopicDescription
     ranges: Sequence[Range]
-    partition_by: str
     at: Hook = nowhere
     stream: Mapping[str, int] = field(default_factory=dict)
 
@@ -120,44 +153,65 @@ class TableRun:
     def branch(self) -> str:
         return f"{BRANCH_PREFIX}{self.run}"
 
-    def write(self, records: DataFrame) -> LoadOutcome:
-        """Stages, checks, publishes. Raises Overtaken, PipelineError; Spark's exceptions pass through."""
-        quarantined = 0
+    def write(self, records: DataFrame, decoding: Decoding) -> LoadOutcome:
+        """Decodes, stages, checks, publishes. Raises Overtaken, PipelineError; Spark's exceptions pass through."""
+        records = decoded_for(self.table, records, decoding)
+        letters = None
         if REASON in records.columns:
-            dead = records.where(f.col(REASON).isNotNull()).select(*RECORD, REASON, f.lit(self.run).alias("run"))
-            quarantined = self._dead_letters().append(dead)
-            records = records.where(f.col(REASON).isNull()).select(*RECORD, DATA)
-        else:
-            records = records.select(*RECORD)
-        count = self.append(records)
-        return LoadOutcome(self.run, self.ranges, count, quarantined, 0)
+            letters = records.where(f.col(REASON).isNotNull()).select(*RECORD, REASON, f.lit(self.run).alias("run"))
+            records = records.where(f.col(REASON).isNull())
+        return self.append(records.select(*RECORD, *([DATA] if DATA in records.columns else [])), letters)
 
     def _dead_letters(self) -> TableRun:
         """Returns the same run, for the table of dead letters."""
-        table = replace(self.table, name=f"{self.table.name}{DEAD_LETTERS}", branch=MAIN)
+        table = dead_letters_of(self.table)
         table.create("")
         return replace(self, table=table, head=table.head(), at=nowhere)
 
-    def append(self, records: DataFrame) -> int:
+    def append(self, records: DataFrame, letters: DataFrame | None = None) -> LoadOutcome:
         """Publishes the records as one commit of the table, instead of earlier records of these ranges.
 
-        Returns their number.
+        Dead letters are published in their table when nothing but the publication of the records is left to do.
         """
+        upsert = self.table.is_upsert
+        if upsert:
+            self._check_order()
         self.table.stage(self.branch, self.head)
         try:
             self._remove_loaded()
-            options = {f"snapshot-property.{name}": value for name, value in self.summary().items()}
-            target = self.table.on(self.branch)
-            fitted(self.table, records).writeTo(target).options(**options, **{"check-ordering": "false"}).append()
+            self._write(fitted(self.table, records), upsert=upsert)
             self.at("staged")
             count = self._checked()
             self.at("counted")
+            quarantined = 0 if letters is None else self._dead_letters().append(letters).records
             self._publish()
         except BaseException:
             self.table.drop(self.branch)
             raise
         self.at("committed")
-        return count
+        return LoadOutcome(self.run, self.ranges, count, quarantined, 0)
+
+    def _write(self, records: DataFrame, *, upsert: bool) -> None:
+        """Writes the records to the run's branch, with the summary in its last snapshot."""
+        target = self.table.on(self.branch)
+        if upsert:
+            latest = records.groupBy("partition", "key").agg(f.max_by(f.struct("*"), "offset").alias("row"))
+            latest.select("row.*").createOrReplaceTempView("odradek_latest")
+            self.table.spark.sql(UPSERT_SQL.format(target=target))
+            self.table.mark(self.branch, self.summary())
+        else:
+            options = {f"snapshot-property.{name}": value for name, value in self.summary().items()}
+            records.writeTo(target).options(**options, **{"check-ordering": "false"}).append()
+
+    def _check_order(self) -> None:
+        """Raises PipelineError if an older record would replace a later record of its key, or a deletion."""
+        for span in self.ranges:
+            reached = self.head.state.next_offset(span.key)
+            if span.start < reached and not self._recreated():
+                raise PipelineError(
+                    f"{self.table.name} has the last record of each key up to {span.key} offset {reached - 1}, so "
+                    f"{span} can't be loaded after them. Load all offsets into another --table"
+                )
 
     def summary(self) -> dict[str, str]:
         return summary_of(self.run, self.ranges, applied(self.head.state, self._manifest()))
@@ -213,7 +267,7 @@ class TableRun:
                 return
             except Overtaken:
                 head = self.table.head()
-                if head.state != self.head.state or self._replaces():
+                if head.state != self.head.state or self._replaces() or self.table.is_upsert:
                     raise
                 self.table.rebase(self.branch, head, self.summary())
         raise Overtaken(f"{self.table.name}: it changed {RUNS} times")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from pipeline.errors import PipelineError
 from pipeline.iceberg.table import IcebergTable
-
-ATTEMPTS: Final = 10
+from pipeline.source import SPARK_FAILURES
 
 
 def fitted(table: IcebergTable, records: DataFrame) -> DataFrame:
@@ -19,9 +16,14 @@ def fitted(table: IcebergTable, records: DataFrame) -> DataFrame:
 
     Raises PipelineError if a column has a type to which the table's can't be widened.
     """
-    if not holds(table.frame().schema, records.schema):
+    if not holds(columns(table), records.schema):
         widen(table, records.schema)
-    return records.to(plain(table.frame().schema))
+    return records.to(plain(columns(table)))
+
+
+def columns(table: IcebergTable) -> StructType:
+    """Returns the columns that a table has now, in all of its branches."""
+    return table.spark.table(table.quoted).schema
 
 
 def holds(wide: StructType, narrow: StructType) -> bool:
@@ -46,7 +48,8 @@ def widen(table: IcebergTable, schema: StructType) -> None:
         jvm.org.apache.spark.sql.types.DataType.fromJson(plain(schema).json())
     )
     try:
-        table.java().updateSchema().caseSensitive(True).unionByNameWith(wanted).commit()
-    except Py4JJavaError as error:
-        cause = str(error.java_exception).split(":", 1)[-1].strip()
+        table.committing(lambda java: java.updateSchema().caseSensitive(True).unionByNameWith(wanted).commit())
+    except SPARK_FAILURES as error:
+        text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+        cause = text.removeprefix("java.lang.IllegalArgumentException: ").splitlines()[0]
         raise PipelineError(f"{table.name}: its columns don't fit the records: {cause}") from None

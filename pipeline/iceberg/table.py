@@ -14,6 +14,7 @@ from typing import Final
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.errors import PipelineError
@@ -38,12 +39,19 @@ PROPERTIES: Final = {
     "commit.retry.num-retries": "20",  # branches of other runs come and go meanwhile
     "write.distribution-mode": "none",  # a task has the records of one partition, in order: no shuffle
     "write.spark.fanout.enabled": "true",  # nor a sort by the table's partitions
-    "write.spark.accept-any-schema": "true",
+}
+UPSERT: Final = "odradek.upsert"
+"""The property of a table that has the last record of each key."""
+UPSERT_PROPERTIES: Final = {
+    **PROPERTIES,
+    UPSERT: "true",
+    "write.merge.mode": "merge-on-read",  # a run writes its own records, not the files of the keys that it changes
+    "write.delete.mode": "merge-on-read",
 }
 
 
 Change = Callable[[JavaObject], None]
-"""A change of a table's branches, which can be repeated."""
+"""A change of a table's metadata, which can be repeated."""
 
 
 class Overtaken(PipelineError):
@@ -85,21 +93,30 @@ class IcebergTable:
         return self.quoted if branch == MAIN else f"{self.quoted}.`branch_{branch}`"
 
     def frame(self) -> DataFrame:
-        """Returns the rows of the published branch."""
-        return self.spark.table(self.on(self.branch))
+        """Returns the rows of the published branch; those of main, if a load has not created the branch yet."""
+        return self.spark.table(self.on(self.branch if self.branch == MAIN or self.has(self.branch) else MAIN))
+
+    def has(self, branch: str) -> bool:
+        return self.java().refs().get(branch) is not None
 
     def exists(self) -> bool:
         return bool(self.spark.catalog.tableExists(self.quoted))
 
-    def create(self, partition_by: str) -> None:
+    def create(self, partition_by: str, *, upsert: bool = False) -> None:
         """Creates the table, unless it exists. `partition_by` are Iceberg's transforms, such as days(timestamp)."""
         self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS `{NAME}`.`{self.parts[0]}`")
-        properties = ", ".join(f"'{name}' = '{value}'" for name, value in PROPERTIES.items())
+        chosen = UPSERT_PROPERTIES if upsert else PROPERTIES
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in chosen.items())
         partitioned = f"PARTITIONED BY ({partition_by})" if partition_by else ""
         self.spark.sql(
             f"CREATE TABLE IF NOT EXISTS {self.quoted} ({COLUMNS}) USING iceberg {partitioned} "
             f"TBLPROPERTIES ({properties})"
         )
+
+    @property
+    def is_upsert(self) -> bool:
+        """True if the table has the last record of each key."""
+        return str(self.java().properties().get(UPSERT)) == "true"
 
     def java(self) -> JavaObject:
         """Returns Iceberg's own table, with the metadata of now. Raises PipelineError if there is none."""
@@ -109,8 +126,8 @@ class IcebergTable:
         utilities = jvm.org.apache.iceberg.spark.Spark3Util
         try:
             return utilities.loadIcebergTable(self.spark._jsparkSession, self.quoted)
-        except Py4JJavaError as error:
-            if "NoSuchTable" in str(error.java_exception) or "cannot be found" in str(error.java_exception):
+        except (Py4JJavaError, PySparkException) as error:
+            if "NoSuchTable" in str(error) or "cannot be found" in str(error):
                 raise PipelineError(f"{self.catalog.uri} has no table {self.name}") from None
             raise
 
@@ -158,7 +175,12 @@ class IcebergTable:
             )
             managed.setMaxRefAgeMs(branch, STAGED_MS).commit()
 
-        self._committing(create)
+        self.committing(create)
+
+    def added(self, branch: str) -> int:
+        """Returns the number of records that the last snapshot of a branch added."""
+        java = self.java()
+        return int(java.snapshot(java.refs().get(branch).snapshotId()).summary().get("added-records") or 0)
 
     def mark(self, branch: str, properties: Mapping[str, str]) -> None:
         """Commits a snapshot without rows to a branch, with these properties."""
@@ -167,8 +189,13 @@ class IcebergTable:
             append = append.set(name, value)
         append.commit()
 
-    def publish(self, branch: str, head: Head, run: str) -> None:
-        """Moves the published branch from the head to a run's branch, which disappears. Raises Overtaken."""
+    def publish(self, branch: str, head: Head, run: str, expected: int | None = None) -> None:
+        """Moves the published branch from the head to a run's branch, which disappears.
+
+        Raises Overtaken, PipelineError.
+
+        `expected` is the only snapshot that may be published; None is the last of the branch.
+        """
 
         def swap(java: JavaObject) -> None:
             managed = java.manageSnapshots()  # this refreshes the metadata, and the commit fails if they change again
@@ -179,6 +206,10 @@ class IcebergTable:
             if java.refs().get(branch) is None:
                 raise PipelineError(f"{self.name}: the branch {branch} of this run was removed; run it again")
             last = java.refs().get(branch).snapshotId()
+            if expected not in (None, last):
+                raise PipelineError(
+                    f"{self.name}: the branch {branch} has changed since it was audited; audit it again"
+                )
             managed = managed.fastForwardBranch(self.branch, branch).removeBranch(branch)
             if self.branch == MAIN:
                 tagged = java.refs().get(LOADED_TAG) is not None
@@ -186,7 +217,7 @@ class IcebergTable:
             managed.commit()
 
         try:
-            self._committing(swap)
+            self.committing(swap)
         except Py4JJavaError as error:
             if "CommitStateUnknown" not in str(error.java_exception) or self.head().state.run != run:
                 raise
@@ -211,10 +242,10 @@ class IcebergTable:
             if java.refs().get(branch) is not None:
                 java.manageSnapshots().removeBranch(branch).commit()
 
-        self._committing(remove)
+        self.committing(remove)
 
-    def _committing(self, change: Change) -> None:
-        """Applies a change of branches until no other commit comes between."""
+    def committing(self, change: Change) -> None:
+        """Applies a change of metadata until no other commit comes between."""
         for attempt in range(ATTEMPTS):
             try:
                 change(self.java())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,8 @@ from pipeline.iceberg.catalog import Catalog
 from tests.interop.brokers import Broker
 from tests.interop.conftest import make_broker
 from tests.interop.processes import CACHE
+from tests.pipeline.spark.standalone import Standalone, standalone
+from tests.pipeline.spark.tables import Warehouse
 
 SMALL = {
     "spark.driver.memory": "1g",
@@ -75,7 +77,16 @@ def store(tmp_path: Path) -> str:
     return str(tmp_path / "store")
 
 
-Job = Callable[..., str]
+@pytest.fixture
+def warehouse(spark: SparkSession, odradek: Broker, topic: str, tmp_path: Path) -> Warehouse:
+    return Warehouse.of(spark, odradek, topic, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    """Yields a standalone cluster of Spark: a master and two workers."""
+    with standalone(tmp_path_factory.mktemp("standalone")) as started:
+        yield started
 
 
 @pytest.fixture

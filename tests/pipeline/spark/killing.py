@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
 
 from tests.interop.processes import CACHE, ROOT
+from tests.pipeline.spark.standalone import CONF
 
 TIMEOUT_S = 400
 """Timeout of a job. Spark starts within seconds on an idle machine, and within minutes on a busy one."""
 
 BEFORE = """
-import os, signal, sys, threading
+import json, os, signal, sys, threading, time
 from pathlib import Path
 from pipeline import session
+from pipeline.iceberg.catalog import Catalog
 
-bootstrap, topic, there, stage, ivy = sys.argv[1:]
-spark = session.start("killed", "local[2]", {"spark.driver.memory": "512m", "spark.jars.ivy": ivy})
+bootstrap, topic, there, stage, master, settings = sys.argv[1:]
+spark = session.start("killed", master, json.loads(settings), Catalog("jdbc:sqlite:unused").packages)
 
 def end():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -33,6 +36,23 @@ JOBS: Mapping[str, str] = {
 from pipeline.load import LoadConfig, load
 load(spark, LoadConfig(bootstrap, there, (topic,)), at)
 """,
+    "tables": """
+from pipeline.iceberg.load import load_tables
+from pipeline.load import LoadConfig
+from tests.pipeline.spark.tables import place_in
+
+def at_or_wait(reached):
+    at(reached)
+    if reached == stage.removesuffix(" and wait"):
+        Path(there, "reached").touch()
+        while not Path(there, "continue").exists():
+            time.sleep(0.05)
+
+place = place_in(there)
+session = place.catalog.attached(spark)
+for done in load_tables(session, LoadConfig(bootstrap, "", (topic,)), place, at_or_wait).values():
+    print("loaded", done.records, flush=True)
+""",
     "stream": """
 from pipeline.stream import StreamConfig, stream
 
@@ -44,6 +64,21 @@ def in_second_batch(reached):
         at(reached)
 
 stream(spark, StreamConfig(bootstrap, there, (topic,), max_offsets=200), at=in_second_batch)
+""",
+    "table stream": """
+from pipeline.stream import StreamConfig, stream
+from tests.pipeline.spark.tables import place_in
+
+begun = []
+
+def in_second_batch(reached):
+    begun.extend([reached] * (reached == "planned"))
+    if len(begun) == 2:
+        at(reached)
+
+place = place_in(there)
+config = StreamConfig(bootstrap, None, (topic,), tables=place, checkpoint=f"{there}/checkpoint", max_offsets=200)
+stream(place.catalog.attached(spark), config, at=in_second_batch)
 """,
     "mirror": """
 from confluent_kafka import Consumer, TopicPartition
@@ -64,15 +99,30 @@ mirror(spark, MirrorConfig(bootstrap, there, (topic,)), at=at_or_when_written)
 """,
 }
 
+EMBEDDED = {"spark.driver.memory": "512m", "spark.jars.ivy": str(CACHE / "ivy"), "spark.sql.shuffle.partitions": "2"}
+
+
+def started(
+    job: str, bootstrap: str, topic: str, there: str, stage: str = "", master: str = "local[2]"
+) -> subprocess.Popen[bytes]:
+    """Starts a job, which kills its driver at the stage, if it is given.
+
+    `there` is a store, the folder of a warehouse, or the brokers of a mirror.
+    """
+    settings = EMBEDDED if master.startswith("local") else {**CONF, "spark.sql.shuffle.partitions": "2"}
+    words = [bootstrap, topic, there, stage, master, json.dumps(settings)]
+    return subprocess.Popen(
+        [sys.executable, "-c", BEFORE + JOBS[job], *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+def ended(job: subprocess.Popen[bytes], status: int = 0) -> str:
+    """Returns the output of a job that ended with this status."""
+    out, _ = job.communicate(timeout=TIMEOUT_S)
+    assert job.returncode == status, out.decode()[-3000:]
+    return out.decode()
+
 
 def killed(job: str, bootstrap: str, topic: str, there: str, stage: str) -> None:
-    """Runs a job until the stage at which its driver is killed. `there` is a store, or the brokers of a mirror."""
-    words = [bootstrap, topic, there, stage, str(CACHE / "ivy")]
-    ended = subprocess.run(
-        [sys.executable, "-c", BEFORE + JOBS[job], *words],
-        cwd=ROOT,
-        capture_output=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()[-2000:]
+    """Runs a job until the stage at which its driver is killed."""
+    ended(started(job, bootstrap, topic, there, stage), -signal.SIGKILL)

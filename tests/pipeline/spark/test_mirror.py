@@ -131,7 +131,7 @@ def test_what_was_loaded_is_replayed_in_order(spark: SparkSession, kafka: Broker
         [tuple(row[name] for name in columns) for row in rows(spark, where)] for where in (store, f"{store}-again")
     )
     assert first == second
-    with pytest.raises(PipelineError, match=r"has offsets 0 to \d+ already; --append writes after them"):
+    with pytest.raises(PipelineError, match=r"has offsets 0 to \d+ already; --accept-records writes after them"):
         replay(spark, config)
 
 

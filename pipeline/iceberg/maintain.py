@@ -1,0 +1,180 @@
+"""maintain: the care of tables. Merges small files, rewrites manifests, expires snapshots, removes orphan files.
+
+It can run beside loads: a load publishes its files on whatever main is by then. The loaded offsets are copied into the
+summary of a new snapshot, so that those of merged files can expire.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+
+from pipeline.errors import PipelineError
+from pipeline.iceberg.catalog import NAME
+from pipeline.iceberg.load import BRANCH_PREFIX, TablePlace, dead_letters_of
+from pipeline.iceberg.summary import LOADED, to_json
+from pipeline.iceberg.table import IcebergTable, Overtaken
+from pipeline.load import run_id
+
+SMALL: Final = 0.75
+"""Share of the target size below which a file is small, as in Iceberg's rewrite."""
+DATA_FILE: Final = 0
+"""The content of a data file in Iceberg's metadata; others are files of deletes."""
+MIN_FILE_BYTES: Final = 1024 * 1024
+DAY_MS: Final = 86_400_000
+ORDER: Final = "partition ASC NULLS LAST, offset ASC NULLS LAST"
+
+
+@dataclass(frozen=True, slots=True)
+class MaintainConfig:
+    """The options of the care. `now_ms` is the time from which ages are counted."""
+
+    topics: tuple[str, ...]
+    now_ms: int
+    keep_snapshots_ms: int
+    keep_orphans_ms: int
+    file_bytes: int
+    dry_run: bool = False
+
+
+class Figures(NamedTuple):
+    """What a table consists of. With a dry run, the second figures of a table are what the care would leave."""
+
+    data_files: int
+    small_files: int
+    """Data files that are merged: those of a partition with more than one small file."""
+    delete_files: int
+    bytes: int
+    """Bytes of the files of all snapshots that are kept."""
+    manifests: int
+    snapshots: int
+    orphans: int
+
+
+class Care(NamedTuple):
+    """A table before and after."""
+
+    table: str
+    before: Figures
+    after: Figures
+
+
+def maintain(spark: SparkSession, config: MaintainConfig, place: TablePlace) -> list[Care]:
+    """Takes care of the tables of topics, and of their dead letters. Raises PipelineError if there is no table."""
+    if config.keep_orphans_ms < DAY_MS:
+        raise PipelineError(
+            "--keep-orphans: at least 1d, because a load in progress has files that no snapshot has yet"
+        )
+    if config.file_bytes < MIN_FILE_BYTES:
+        raise PipelineError("--file-mib: at least 1")
+    done = []
+    for topic in config.topics:
+        table = place.table(spark, topic)
+        table.java()  # an error if there is no table
+        dead = dead_letters_of(table)
+        for each in (table, *([dead] if dead.exists() else [])):
+            with place.catalog.exclusive(each.name):
+                done.append(TableCare(each, config).take())
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class TableCare:
+    """The care of a table."""
+
+    table: IcebergTable
+    config: MaintainConfig
+
+    def take(self) -> Care:
+        """Returns the figures before and after. A dry run changes nothing, and estimates the figures after."""
+        before = self.figures(self.orphans(dry_run=True))
+        if self.config.dry_run:
+            return Care(self.table.name, before, self.estimated(before))
+        size = f"'target-file-size-bytes', '{self.config.file_bytes}', 'min-input-files', '2'"
+        deletes = "'delete-file-threshold', '1', 'remove-dangling-deletes', 'true'"
+        self.call(
+            "rewrite_data_files", f"strategy => 'sort', sort_order => '{ORDER}', options => map({size}, {deletes})"
+        )
+        self.call("rewrite_manifests", "use_caching => false")
+        self.retag()
+        self.call("expire_snapshots", f"older_than => {moment(self.expiry_ms)}, retain_last => 1")
+        self.orphans(dry_run=False)
+        return Care(self.table.name, before, self.figures(self.orphans(dry_run=True)))
+
+    def retag(self) -> None:
+        """Moves the tag of the last load to a new snapshot with the same loaded offsets.
+
+        Otherwise the tag would keep the files that were merged. If a load is faster, it moves the tag itself.
+        """
+        head, run = self.table.head(), run_id()
+        branch = f"{BRANCH_PREFIX}{run}"
+        self.table.stage(branch, head)
+        try:
+            self.table.mark(branch, {LOADED: to_json(head.state)})
+            self.table.publish(branch, head, run)
+        except Overtaken:
+            self.table.drop(branch)
+
+    @property
+    def expiry_ms(self) -> int:
+        return self.config.now_ms - self.config.keep_snapshots_ms
+
+    def call(self, procedure: str, arguments: str) -> list[Row]:
+        sql = f"CALL `{NAME}`.system.{procedure}(table => '{self.table.name}', {arguments})"
+        return self.table.spark.sql(sql).collect()
+
+    def orphans(self, *, dry_run: bool) -> int:
+        """Removes the files that no snapshot has, or only counts them."""
+        older = moment(self.config.now_ms - self.config.keep_orphans_ms)
+        return len(self.call("remove_orphan_files", f"older_than => {older}, dry_run => {str(dry_run).lower()}"))
+
+    def figures(self, orphans: int) -> Figures:
+        files, small = self.files(), self.small()
+        stored = self.meta("all_files").groupBy("file_path").agg(f.max("file_size_in_bytes").alias("size"))
+        return Figures(
+            sum(file["content"] == DATA_FILE for file in files),
+            sum(len(sizes) for sizes in small),
+            sum(file["content"] != DATA_FILE for file in files),
+            int(stored.agg(f.sum("size")).collect()[0][0] or 0),
+            self.meta("manifests").count(),
+            self.meta("snapshots").count(),
+            orphans,
+        )
+
+    def meta(self, name: str) -> DataFrame:
+        """Returns one of Iceberg's tables about the table."""
+        return self.table.spark.table(f"{self.table.quoted}.{name}")
+
+    def files(self) -> list[Row]:
+        return self.meta("files").collect()
+
+    def small(self) -> list[list[int]]:
+        """Returns the sizes of the small data files, by partition, of partitions with more than one."""
+        found: dict[str, list[int]] = {}
+        for file in self.files():
+            size = file["file_size_in_bytes"]
+            if file["content"] == DATA_FILE and size < SMALL * self.config.file_bytes:
+                found.setdefault(str(file.asDict().get("partition")), []).append(size)
+        return [sizes for sizes in found.values() if len(sizes) > 1]
+
+    def estimated(self, before: Figures) -> Figures:
+        """Returns what the care would leave. The bytes that expiry frees are not known before."""
+        young = f.col("committed_at") >= f.expr(moment(self.expiry_ms))
+        merged = sum(math.ceil(sum(sizes) / self.config.file_bytes) for sizes in self.small())
+        return before._replace(
+            data_files=before.data_files - before.small_files + merged,
+            small_files=0,
+            delete_files=0,
+            snapshots=self.meta("snapshots").where(young).count() + 1,
+            orphans=0,
+        )
+
+
+def moment(ms: int) -> str:
+    """Returns the SQL of a time."""
+    return f"TIMESTAMP '{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S.%f}'"
