@@ -87,7 +87,10 @@ def test_a_new_spelling_has_no_warning(capsys: pytest.CaptureFixture[str]) -> No
         (f"{AUDIT} --window wide", "--window: 'wide' is not a duration such as 500ms, 90s, 15m, 1.5h, 7d"),
         ("topic create", "the following arguments are required: TOPIC"),
         ("", "COMMAND is missing"),
-        ("pipeline", "COMMAND is missing after pipeline: generate, load, stream, report, mirror, replay, audit, maintain"),
+        (
+            "pipeline",
+            "COMMAND is missing after pipeline: generate, load, stream, report, mirror, replay, audit, maintain",
+        ),
     ],
 )
 def test_wrong_words_end_with_2_and_a_line(line: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
