@@ -17,6 +17,7 @@ from broker.request.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_
 from coordinator.cluster.controller import Asker
 from coordinator.cluster.topics.names import is_internal, is_valid
 from coordinator.group.streams.heartbeat import StreamsHeartbeatResult, heartbeat
+from coordinator.group.streams.requests import check_size
 from coordinator.group.streams.status import StatusCode
 from coordinator.group.streams.topology import invalid
 from protocol.errors import KafkaError
@@ -100,9 +101,12 @@ def check_names(names: Collection[str]) -> None:
 
 
 async def permitted_topology(call: Call[StreamsGroupHeartbeatRequest], handle: Handle) -> object:
-    """Authorizes the client for every topic of the topology, if their names are valid."""
-    names = required_topics(call.request)
+    """Authorizes the client for every topic of the topology, if there are not too many names and all are valid."""
+    topology = call.request.topology
     try:
+        if topology is not None:
+            check_size(topology)
+        names = required_topics(call.request)
         check_names(names)
     except KafkaError as error:
         return await reject(call, error)

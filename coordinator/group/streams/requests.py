@@ -22,7 +22,7 @@ def check(request: StreamsGroupHeartbeatRequest) -> None:
     """Raises INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY."""
     if request.topology is not None:
         _check_features(request.topology)
-        _check_size(request.topology)
+        check_size(request.topology)
     not_empty(request.member_id, "MemberId")
     not_empty(request.group_id, "GroupId")
     not_empty(request.instance_id, "InstanceId")
@@ -48,7 +48,8 @@ def _check_features(topology: Topology) -> None:
         require(not subtopology.source_topic_regex, "Regular expressions for source topics are not supported yet.")
 
 
-def _check_size(topology: Topology) -> None:
+def check_size(topology: Topology) -> None:
+    """Raises STREAMS_INVALID_TOPOLOGY for more names than MAX_NAMES. Looks at no name."""
     names = sum(
         1
         + len(subtopology.source_topics)

@@ -11,6 +11,7 @@ import pytest
 from broker.handlers import APIS
 from broker.handlers.streams_group_heartbeat import LISTED_NAMES
 from broker.request.context import Principal
+from coordinator.group.streams.requests import MAX_NAMES
 from protocol.acl import Operation, PatternType, Permission, Resource
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -132,6 +133,17 @@ async def test_the_coordinator_creates_internal_topics_with_their_configs(tmp_pa
         assert topic is not None
         assert len(topic.partitions) == 3
         assert broker.server.broker.image.topic_configs(CHANGELOG)["cleanup.policy"] == "compact"
+
+
+async def test_a_topology_with_too_many_names_is_rejected_before_any_name_is_read(tmp_path: Path) -> None:
+    """Even topics that the client may not describe, and names that are not valid."""
+    async with InProcess(tmp_path, OPTIONS) as broker:
+        alice = await allow(broker, [READ])
+        large = topology()
+        large.subtopologies[0].repartition_sink_topics = ["\0"] * MAX_NAMES
+        answer = await beat(alice, described=large)
+        assert answer.error_code == ErrorCode.STREAMS_INVALID_TOPOLOGY
+        assert f"it may have at most {MAX_NAMES:,}" in (answer.error_message or "")
 
 
 @pytest.mark.parametrize(
