@@ -35,7 +35,7 @@ class Budget:
         return self._count
 
     def add(self, connection: ConnectionView, amount: int = 1) -> None:
-        """Adds to the amount that a connection holds; its wait began with the first."""
+        """Adds to the amount that a connection holds. A later addition doesn't change its place in the order."""
         address = self._addresses.get(connection.ip)
         if address is None:
             address = self._addresses[connection.ip] = AddressHoldings()
