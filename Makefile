@@ -166,7 +166,7 @@ conformance: $(SETUP) ## suites that others wrote: SUITES="kafka-python sarama a
 		$(if $(RESULTS),--results "$(RESULTS)"); status=$$?; $(BIN)/python -m docs.conformance; exit $$status
 
 .PHONY: simulate
-simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all, in JOBS=1 processes; each failing seed is printed
+simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all, in JOBS=N processes (one per core); each failing seed is printed
 	$(BIN)/python -m tests.simulation $(or $(SEEDS),0-999) $(WORLDS) $(if $(JOBS),--jobs $(JOBS))
 
 .PHONY: fuzz

@@ -85,8 +85,8 @@ JOBS: Final[dict[str, Command]] = {
     "pipeline stream": _job("load into the same store continuously, with Structured Streaming"),
     "pipeline report": _job("analyse an activity stream: Parquet files, and a page with plots"),
     "pipeline mirror": _job("copy topics to another cluster, with partitions, headers and timestamps"),
-    "pipeline replay": _job("write a store back to topics, in order, at full or at recorded speed"),
-    "pipeline audit": _job("compare topics, store and mirror, and show their differences"),
+    "pipeline replay": _job("write a store or Iceberg tables back to topics, in order, at full or at recorded speed"),
+    "pipeline audit": _job("compare topics with a store, Iceberg tables or a mirror, and show the differences"),
     "pipeline maintain": _job("merge files of Iceberg tables, expire snapshots, remove orphan files"),
 }
 """Jobs over topics on Apache Spark."""

@@ -106,9 +106,9 @@ class RecordScan:
         yield ScanProgress((), self._read, total, self._matches, True, errors)
 
     async def live(self, pause: Callable[[], Awaitable[None]]) -> AsyncGenerator[Sequence[ShownRecord], None]:
-        """Yields new matches, the newest first, at most LIVE_RECORDS at once, from the start of the question on, or
-        from now on. Calls `pause` between two updates. Yields nothing now and then, so that a closed page is
-        noticed."""
+        """Yields new matches, the newest first, at most LIVE_RECORDS at once. Begins at the question's start, or at the
+        end of the log. Calls `pause` between updates. Sometimes yields an empty list, so that a closed page is
+        detected."""
         question = self._question
         start = question.start or END
         at, _ = await resolve(self._cluster, dict.fromkeys(question.places, start), question.isolation)

@@ -37,7 +37,10 @@ into null. With the array it also detects bytes left over after a record.
 
 
 MAX_SCHEMAS = 100
-"""Number of schemas in a range of a topic. Each adds a decoder to the plan of the query."""
+"""Most schemas in a range of a topic. Each adds a decoder to the plan of the query."""
+
+MAX_FIELDS = 1_000
+"""Most fields of an inferred schema: producers choose their names, and no field is ever removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +92,15 @@ def decoded(frame: DataFrame, decoding: Decoding) -> DataFrame:
 
 
 def settled(frame: DataFrame, decoding: Decoding, there: DataType | None) -> Decoding:
-    """Returns the decoding with its schemas. `there` is the type of `data` in the table, which inferred types obey.
+    """Returns the decoding with its schemas. `there` is the table's type of `data`: a field that the table has keeps
+    its type.
 
     Raises PipelineError.
     """
     if decoding.format is Format.JSON and not decoding.schema:
         fields = merged(there, inferred(frame))
+        if isinstance(fields, StructType) and len(fields.fieldNames()) > MAX_FIELDS:
+            raise PipelineError(f"the values have more than {MAX_FIELDS} fields: use --schema FILE")
         if isinstance(fields, StructType) and fields.fields:
             return replace(decoding, schema=fields.json())
         if frame.where(f.col("value").isNotNull()).isEmpty():
@@ -117,7 +123,7 @@ def inferred(frame: DataFrame) -> StructType:
 
 
 def merged(there: DataType | None, new: DataType) -> DataType:
-    """Returns a table's type with the new fields of another. A field that is there keeps its type."""
+    """Returns a table's type with the new fields of the other type. The table's fields keep their types."""
     if isinstance(there, StructType) and isinstance(new, StructType):
         names = {entry.name for entry in there}
         of_new = {entry.name: entry.dataType for entry in new}
@@ -206,7 +212,7 @@ def array_of(schema: str) -> str:
     """Returns the Avro schema of an array of a schema's values. Raises PipelineError."""
     try:
         return json.dumps({"type": "array", "items": json.loads(schema)})
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PipelineError(f"it is not a valid Avro schema: {error}") from None
 
 

@@ -273,7 +273,7 @@ def _audit(parser: Parser) -> None:
     Flag(("--mirror-prefix",), "prefix of the topics' names in the mirror", "TEXT").add(parser, default="")
     INTERVALS.add(parser, default="1h", help="length of the windows of record timestamps")
     Flag(("--only-loaded",), "don't report records that were not loaded yet as missing").add(parser)
-    Flag(("--publish",), "move the table's main to --branch, if nothing is wrong there").add(parser)
+    Flag(("--publish",), "make the audited --branch the table's main if the audit finds no difference").add(parser)
     Flag(("--json-file",), "write all lines to this file, too, as JSON", "FILE").add(parser)
     parser.rename("--json", "--json-file")
     _add_spark(parser)
@@ -281,7 +281,8 @@ def _audit(parser: Parser) -> None:
 
 def _maintain(parser: Parser) -> None:
     CATALOG.add(parser, required=True)
-    _add_table(parser)
+    WAREHOUSE.add(parser)
+    TABLE.add(parser)
     _add_only_topics(parser)
     Flag(("--keep-snapshots",), "age at which snapshots expire", "DURATION", duration).add(parser, default="5d")
     orphans = "age at which files that no snapshot has are removed, at least a day"

@@ -9,13 +9,23 @@ from http.client import HTTPException
 from typing import Final
 from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from pipeline.errors import PipelineError
 
 TIMEOUT_S: Final = 10
 MAX_ANSWER_BYTES: Final = 2 * 1024 * 1024
 ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json"
+
+
+class NoRedirect(HTTPRedirectHandler):
+    """Follows no redirect: it would take the password to another host."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+OPENER: Final = build_opener(ProxyHandler({}), NoRedirect())
 
 
 class UnknownSchema(PipelineError):
@@ -40,19 +50,21 @@ def avro_schema(registry: str, number: int) -> str:
 def _get(registry: str, path: str) -> dict[str, object]:
     try:
         parts = urlsplit(registry)
-        port = parts.port
+        _ = parts.port  # an error unless it is a port
     except ValueError:
-        parts, port = urlsplit(""), None
+        parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise PipelineError(f"--schema-registry {registry[:100]}: expected http://HOST:PORT or https://HOST")
-    host = parts.hostname if port is None else f"{parts.hostname}:{port}"
+        raise PipelineError(
+            f"--schema-registry {registry.rpartition('@')[2][:100]}: expected http://HOST:PORT or https://HOST"
+        )
+    host = parts.netloc.rpartition("@")[2]
     headers = {"Accept": ACCEPT}
     if parts.username is not None:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
     request = Request(f"{parts.scheme}://{host}{parts.path.rstrip('/')}{path}", headers=headers)
     try:
-        with urlopen(request, timeout=TIMEOUT_S) as response:
+        with OPENER.open(request, timeout=TIMEOUT_S) as response:
             body = response.read(MAX_ANSWER_BYTES + 1)
         if len(body) > MAX_ANSWER_BYTES:
             raise PipelineError(f"the registry at {host} answers {path} with more than {MAX_ANSWER_BYTES} bytes")

@@ -78,7 +78,7 @@ def stream(spark: SparkSession, config: StreamConfig, shown: Shown | None = None
     state = Store(config.out).state() if config.out is not None and config.to_topic is None else StoreState()
     try:
         topics = cluster.topics(config.topics)
-        if config.tables is not None:
+        if config.tables is not None and config.to_topic is None:
             state = Tables(spark, config.tables, config.topics).state
         offsets = offsets_now(cluster, topics)
     except Unreachable as error:

@@ -224,14 +224,15 @@ class ShareGroups:
             self._refresh()
 
     def _refresh(self) -> None:
-        """Applies the groups' options, where they have changed."""
+        """Applies the groups' options to the share partitions if they have changed."""
         for hosted in self._hosted.values():
             hosted.refresh()
 
     # Share sessions.
 
     def is_full(self, key: SessionKey) -> bool:
-        """True if there is no room for this member's session; a new one replaces its present one."""
+        """True if another session would exceed the limit. A member's new session replaces its old one, so the old one
+        doesn't count."""
         others = len(self.sessions) - (self.sessions.get(key) is not None)
         return others >= self._session_limit
 

@@ -58,7 +58,7 @@ class PartitionReader:
         max_wait_ms: int = MAX_WAIT_MS,
     ) -> None:
         """`observe` is called with the batches of each answer; an answer has at most `max_bytes`, or one batch. A
-        broker without records answers after `max_wait_ms`, and until then no other request of its connection."""
+        broker without records answers after `max_wait_ms`; until then it answers no other request of the connection."""
         self.positions: dict[TopicPartition, int] = {}
         """The next offset of each partition. Removing a partition stops reading it."""
         self.leaders: dict[TopicPartition, int] = {}

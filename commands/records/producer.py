@@ -223,6 +223,7 @@ class RecordProducer:
     def _is_written(self, place: TopicPartition, result: PartitionProduceResponse | None, count: int) -> bool:
         """Records where a batch was written. Returns False if it must be sent again. Raises CommandError if it was
         rejected."""
+        self._retried.pop(place, None)
         if result is None:
             return False
         code = error_code(result.error_code)

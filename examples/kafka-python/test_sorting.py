@@ -49,7 +49,7 @@ def test_a_broker_that_stands_still_is_survived(broker: Broker) -> None:
 
 
 def test_an_older_broker_is_good_enough(broker: Broker) -> None:
-    with broker.fault(release="2.8"):  # before 2.7, kafka-python 3.0 sends an InitProducerId that the broker does not know
+    with broker.fault(release="2.8"):  # kafka-python 3.0 sends InitProducerId v4 to older ones, too
         order(broker, b'{"amount": 1}')
         broker.wait_for_lag("sorting", topic=ORDERS)
     assert len(broker.records(ACCEPTED)) == 1

@@ -29,7 +29,7 @@ def table_place(options: Namespace) -> TablePlace | None:
         return None
     catalog = Catalog.of(options.catalog, options.warehouse)
     transforms, upsert = getattr(options, "partition_by", None), getattr(options, "upsert", False)
-    return TablePlace(catalog, options.table, transforms, options.branch or MAIN, upsert)
+    return TablePlace(catalog, options.table, transforms, getattr(options, "branch", None) or MAIN, upsert)
 
 
 def session_of(

@@ -34,8 +34,8 @@ def run(options: Namespace) -> int:
 
 
 def show(done: Sequence[Care], *, dry_run: bool) -> None:
-    """Prints a table of what the tables had, and have."""
-    made = Table(title="what would change, at least" if dry_run else "what changed")
+    """Prints each table's figures before and after."""
+    made = Table(title="estimated result" if dry_run else "result")
     for name in ("table", *(name.replace("_", " ") for name in Figures._fields)):
         made.add_column(name)
     for care in done:

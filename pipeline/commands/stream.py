@@ -47,7 +47,7 @@ def run(options: Namespace) -> int:
         spark = session_of("stream", options.master, settings, place)
         live = stack.enter_context(Live(table([]), console=Console(), auto_refresh=False))
         total = stream(spark, config, Shown(live, lines))
-    say(f"{options.out}: {total} records")
+    say(f"{options.out or options.catalog}: {total} records")
     return 0
 
 

@@ -118,7 +118,8 @@ def published(table: IcebergTable, audited: Head) -> None:
     """Moves main to a branch that was audited. Raises PipelineError if the branch or main has changed."""
     main = replace(table, branch=MAIN)
     try:
-        main.publish(table.branch, main.head(), audited.state.run, audited.snapshot)
+        with table.catalog.exclusive(table.name):
+            main.publish(table.branch, main.head(), audited.state.run, audited.snapshot)
     except IllegalArgumentException as error:
         if "fast-forward" not in str(error):
             raise

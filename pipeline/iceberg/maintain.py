@@ -65,7 +65,7 @@ class Care(NamedTuple):
 
 
 def maintain(spark: SparkSession, config: MaintainConfig, place: TablePlace) -> list[Care]:
-    """Takes care of the tables of topics, and of their dead letters. Raises PipelineError if there is no table."""
+    """Maintains the tables of topics, and of their dead letters. Raises PipelineError if there is no table."""
     if config.keep_orphans_ms < DAY_MS:
         raise PipelineError(
             "--keep-orphans: at least 1d, because a load in progress has files that no snapshot has yet"
@@ -73,13 +73,12 @@ def maintain(spark: SparkSession, config: MaintainConfig, place: TablePlace) -> 
     if config.file_bytes < MIN_FILE_BYTES:
         raise PipelineError("--file-mib: at least 1")
     done = []
-    for topic in config.topics:
-        table = place.table(spark, topic)
+    tables = (place.table(spark, topic) for topic in config.topics)
+    for table in {table.name: table for table in tables}.values():
         table.java()  # an error if there is no table
         dead = dead_letters_of(table)
-        for each in (table, *([dead] if dead.exists() else [])):
-            with place.catalog.exclusive(each.name):
-                done.append(TableCare(each, config).take())
+        with place.catalog.exclusive(table.name):  # a load holds this lock for its dead letters, too
+            done += [TableCare(cared, config).take() for cared in (table, dead) if cared.exists()]
     return done
 
 
@@ -125,7 +124,8 @@ class TableCare:
         return self.config.now_ms - self.config.keep_snapshots_ms
 
     def call(self, procedure: str, arguments: str) -> list[Row]:
-        sql = f"CALL `{NAME}`.system.{procedure}(table => '{self.table.name}', {arguments})"
+        name = self.table.quoted.replace("'", "\\'")
+        sql = f"CALL `{NAME}`.system.{procedure}(table => '{name}', {arguments})"
         return self.table.spark.sql(sql).collect()
 
     def orphans(self, *, dry_run: bool) -> int:

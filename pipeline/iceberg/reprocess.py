@@ -28,7 +28,7 @@ MERGE INTO {target} there USING odradek_reprocessed gone
 ON there.partition = gone.partition AND there.offset = gone.offset WHEN MATCHED THEN DELETE
 """
 
-Step = Callable[[Decoding], int]
+Step = Callable[[], int]
 
 
 def reprocess(table: IcebergTable, decoding: Decoding, at: Hook = nowhere) -> LoadOutcome:
@@ -44,9 +44,10 @@ def reprocess(table: IcebergTable, decoding: Decoding, at: Hook = nowhere) -> Lo
             f"{table.name} has the last record of each key: a dead letter may be older. Load into another --table"
         )
     run = Reprocessing(table, dead, run_id())
-    moved = run.repeated(run.move, decoding)
-    at("moved")
-    run.repeated(run.remove, decoding)
+    with table.catalog.exclusive(table.name):
+        moved = run.repeated(lambda: run.move(decoding))
+        at("moved")
+        run.repeated(run.remove)
     return LoadOutcome(run.run, [], moved, dead.frame().count(), 0)
 
 
@@ -58,11 +59,11 @@ class Reprocessing:
     dead: IcebergTable
     run: str
 
-    def repeated(self, step: Step, decoding: Decoding) -> int:
+    def repeated(self, step: Step) -> int:
         """Takes a step, again if another run was faster. Raises PipelineError."""
         for _ in range(RUNS):
             try:
-                return step(decoding)
+                return step()
             except Overtaken:
                 continue
         raise PipelineError(f"{self.table.name}: other runs were faster {RUNS} times; run it again")
@@ -77,14 +78,15 @@ class Reprocessing:
         records = records.select(*RECORD, *([DATA] if DATA in records.columns else []))
         if records.isEmpty():
             return 0
-        return self._published(self.table, head, fitted(self.table, records))
+        return self._published(head, fitted(self.table, records))
 
-    def remove(self, decoding: Decoding) -> int:
-        """Removes the dead letters that the table has. Raises Overtaken."""
+    def remove(self) -> int:
+        """Removes the dead letters that the table has, and returns their number. Raises Overtaken."""
         head = self.dead.head()
         there = self.table.frame().select(*PLACE)
         gone = self.dead.frame().join(there, PLACE, "left_semi").select(*PLACE)
-        if gone.isEmpty():
+        count = gone.count()
+        if not count:
             return 0
         gone.createOrReplaceTempView("odradek_reprocessed")
         self.dead.stage(self.branch, head)
@@ -95,7 +97,7 @@ class Reprocessing:
         except BaseException:
             self.dead.drop(self.branch)
             raise
-        return 0
+        return count
 
     @property
     def branch(self) -> str:
@@ -104,7 +106,8 @@ class Reprocessing:
     def _summary(self, head: Head) -> dict[str, str]:
         return summary_of(self.run, [], replace(head.state, sequence=head.state.sequence + 1, run=self.run))
 
-    def _published(self, table: IcebergTable, head: Head, records: DataFrame) -> int:
+    def _published(self, head: Head, records: DataFrame) -> int:
+        table = self.table
         table.stage(self.branch, head)
         try:
             options = {f"snapshot-property.{name}": value for name, value in self._summary(head).items()}

@@ -9,8 +9,9 @@ from functools import cached_property, reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from pipeline.errors import PipelineError
 from pipeline.iceberg.load import RECORD, TablePlace, dead_letters_of
-from pipeline.iceberg.table import IcebergTable
+from pipeline.iceberg.table import MAIN, IcebergTable
 from pipeline.manifest import StoreState
 from pipeline.topics import PartitionName
 
@@ -38,7 +39,11 @@ class Tables:
         )
 
     def rows(self) -> DataFrame:
-        """Returns the tables' records, with their topics. Raises PipelineError if a table doesn't exist."""
+        """Returns the tables' records, with their topics. Raises PipelineError if a table or its branch doesn't exist,
+        or if two topics have the same table."""
+        names = {self.table(topic).name for topic in self.topics}
+        if len(names) < len(set(self.topics)):
+            raise PipelineError(f"several topics have the same table: {', '.join(self.topics)}")
         return reduce(DataFrame.unionByName, (_of(self.table(topic), topic) for topic in self.topics))
 
     def part(self, key: PartitionName) -> DataFrame:
@@ -51,4 +56,6 @@ class Tables:
 
 def _of(table: IcebergTable, topic: str) -> DataFrame:
     table.java()  # an error if there is no table
+    if table.branch != MAIN and not table.has(table.branch):
+        raise PipelineError(f"{table.name} has no branch {table.branch}: load into it first")
     return table.frame().select(f.lit(topic).alias("topic"), *RECORD)

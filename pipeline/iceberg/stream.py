@@ -73,5 +73,13 @@ def left_of(ranges: Sequence[Range], state: StoreState, topic: TopicDescription)
     """Returns the ranges without the offsets that were loaded already from this topic."""
     if state.topics.get(topic.name, topic.id) != topic.id:
         return list(ranges)
-    starts = [(span, max(span.start, state.next_offset(span.key))) for span in ranges]
-    return [span._replace(start=start) for span, start in starts if start < span.end]
+    left = []
+    for span in ranges:
+        at = span.start
+        for start, end in state.covered.get(span.key, ()):
+            if at < min(start, span.end):
+                left.append(span._replace(start=at, end=min(start, span.end)))
+            at = max(at, end)
+        if at < span.end:
+            left.append(span._replace(start=at))
+    return left

@@ -166,7 +166,7 @@ class IcebergTable:
         raise PipelineError(f"{self.name} has rows, but no load wrote them. Load into another table")
 
     def stage(self, branch: str, head: Head) -> None:
-        """Creates a run's own branch at the head. Nobody else sees what is written there."""
+        """Creates a run's own branch at the head. Readers of other branches don't see its records."""
 
         def create(java: JavaObject) -> None:
             managed = java.manageSnapshots()

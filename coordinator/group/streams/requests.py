@@ -49,7 +49,7 @@ def _check_features(topology: Topology) -> None:
 
 
 def check_size(topology: Topology) -> None:
-    """Raises STREAMS_INVALID_TOPOLOGY for more names than MAX_NAMES. Looks at no name."""
+    """Raises STREAMS_INVALID_TOPOLOGY if the topology has more than MAX_NAMES names. Only counts them."""
     names = sum(
         1
         + len(subtopology.source_topics)
