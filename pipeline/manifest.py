@@ -100,6 +100,19 @@ class StoreState:
         covered = self.covered.get(key)
         return covered[-1][1] if covered else 0
 
+    def missing(self, ranges: Iterable[Range]) -> list[Range]:
+        """Returns the parts of ranges that are not loaded, in order."""
+        missing: list[Range] = []
+        for span in ranges:
+            at = span.start
+            for start, end in self.covered.get(span.key, ()):
+                if at < min(start, span.end):
+                    missing.append(span._replace(start=at, end=min(start, span.end)))
+                at = max(at, end)
+            if at < span.end:
+                missing.append(span._replace(start=at))
+        return missing
+
     def describe_loaded(self, topics: Iterable[str] = ()) -> str:
         """Returns a sentence on the offsets up to which topics are loaded; of all topics if none is named."""
         ends = {key: spans[-1][1] for key, spans in sorted(self.covered.items()) if not topics or key.topic in topics}

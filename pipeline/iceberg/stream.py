@@ -73,13 +73,4 @@ def left_of(ranges: Sequence[Range], state: StoreState, topic: TopicDescription)
     """Returns the ranges without the offsets that were loaded already from this topic."""
     if state.topics.get(topic.name, topic.id) != topic.id:
         return list(ranges)
-    left = []
-    for span in ranges:
-        at = span.start
-        for start, end in state.covered.get(span.key, ()):
-            if at < min(start, span.end):
-                left.append(span._replace(start=at, end=min(start, span.end)))
-            at = max(at, end)
-        if at < span.end:
-            left.append(span._replace(start=at))
-    return left
+    return state.missing(ranges)

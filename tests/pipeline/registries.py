@@ -9,13 +9,22 @@ from threading import Thread
 
 
 @contextmanager
-def registry_of(bodies: Mapping[int, bytes], logins: list[str | None] | None = None) -> Iterator[str]:
-    """Serves answers by the ids of schemas, and collects the Authorization of requests. Yields HOST:PORT."""
+def registry_of(
+    bodies: Mapping[int, bytes], logins: list[str | None] | None = None, redirect: str = ""
+) -> Iterator[str]:
+    """Serves answers by the ids of schemas, and collects the Authorization of requests; or redirects every request to
+    another address. Yields HOST:PORT.
+    """
 
     class Registry(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if logins is not None:
                 logins.append(self.headers["Authorization"])
+            if redirect:
+                self.send_response(302)
+                self.send_header("Location", redirect + self.path)
+                self.end_headers()
+                return
             body = bodies.get(int(self.path.removeprefix("/schemas/ids/")))
             self.send_response(404 if body is None else 200)
             self.end_headers()

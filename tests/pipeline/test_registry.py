@@ -37,6 +37,25 @@ def test_another_answer_is_explained(body: bytes, problem: str) -> None:
         avro_schema(f"http://{place}", 7)
 
 
+def test_a_redirect_is_not_followed_so_no_other_host_gets_the_password() -> None:
+    logins: list[str | None] = []
+    schemas = {7: json.dumps({"schema": SCHEMA}).encode()}
+    with (
+        registry_of(schemas, logins) as other,
+        registry_of({}, redirect=f"http://{other}") as place,
+        pytest.raises(PipelineError, match="with 302"),
+    ):
+        avro_schema(f"http://ada:secret@{place}", 7)
+    assert logins == []
+
+
+@pytest.mark.parametrize("address", ["ada:secret@registry:8081", "ftp://ada:secret@registry", "http://ada:secret@r:x"])
+def test_an_address_that_is_none_is_named_without_its_password(address: str) -> None:
+    with pytest.raises(PipelineError, match="expected http://HOST:PORT") as raised:
+        avro_schema(address, 7)
+    assert "secret" not in str(raised.value)
+
+
 def test_an_unknown_id_is_told_from_a_registry_that_is_gone() -> None:
     with registry_of({}) as place, pytest.raises(UnknownSchema, match="has no /schemas/ids/2147483648"):
         avro_schema(f"http://{place}", 2**31)

@@ -135,3 +135,20 @@ def test_files_within_a_new_range_go_and_those_partly_within_are_written_again()
     touched = overlap([A, B, file("c", 20, 29), file("d", 30, 39)], [Range("t", 0, 5, 25)])
     assert [one.path for one in touched.within] == [B.path]
     assert [(one.first, one.last) for one in touched.partly] == [(0, 9), (20, 29)]
+
+
+@pytest.mark.parametrize(
+    ("covered", "missing"),
+    [
+        ((), [(500, 1_000)]),
+        (((0, 500), (1_000, 1_500)), [(500, 1_000)]),  # another run has loaded a later range
+        (((0, 600), (700, 800)), [(600, 700), (800, 1_000)]),
+        (((0, 1_000),), []),
+        (((400, 2_000),), []),
+    ],
+)
+def test_what_is_missing_of_a_range_may_lie_between_loaded_ranges(
+    covered: tuple[tuple[int, int], ...], missing: list[tuple[int, int]]
+) -> None:
+    state = StoreState(covered={PartitionName("t", 0): covered})
+    assert state.missing([Range("t", 0, 500, 1_000)]) == [Range("t", 0, start, end) for start, end in missing]
