@@ -16,7 +16,7 @@ from broker.metrics.machine import UNKNOWN, MachineState, MachineWatch
 from broker.metrics.node import disk_families, state_families
 from broker.metrics.partitions import partition_families, rows
 from broker.metrics.process import connection_families, loop_families, process_families
-from broker.metrics.quorum import QuorumWatch, quorum_families
+from broker.metrics.quorum import QuorumWatch, metadata_families, quorum_families
 from broker.metrics.replication import replication_families
 from broker.metrics.requests import request_families, request_rows
 from broker.metrics.scrape import Breaks
@@ -119,6 +119,7 @@ class BrokerCollector:
         groups = await group_rows(sources, self._elsewhere, breaks)
         for family in of_all(
             state_families(sources.broker.node.state),
+            metadata_families(sources.process),
             topic_families(sources),
             replication_families(sources, partitions),
             follower_families(followed),

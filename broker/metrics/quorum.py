@@ -175,17 +175,10 @@ def channel_families(sources: ProcessSources) -> Iterator[Family]:
 
 
 def image_families(sources: ProcessSources) -> Iterator[Family]:
-    """Yields how far a node has applied the log, and its snapshots. The controller writes a record at least every half
-    second, so a large lag does not mean that the metadata are idle.
-    """
+    """Yields a node's image and its snapshots."""
     loader, snapshots = sources.cluster.loader, sources.cluster.snapshots
     age_ms = max(sources.host.clock.now_ms() - snapshots.written_ms, 0)
     for name, description, value in (
-        (f"{METADATA}_last_applied_record_offset", "Offset of the last applied record.", loader.image.offset),
-        (f"{METADATA}_last_applied_record_timestamp", "Time when the last applied record was written.",
-         loader.last_timestamp_ms),
-        (f"{METADATA}_last_applied_record_lag_ms", "Time since the last applied record was written.",
-         _lag_ms(sources)),
         (f"{LOADER}_currentmetadataversion", "The metadata.version of the cluster.",
          loader.image.metadata_version),
         (f"{LOADER}_currentcontrollerid", "Id of the active controller; -1 if it is unknown.",
@@ -202,6 +195,19 @@ def image_families(sources: ProcessSources) -> Iterator[Family]:
         "The level of a feature.",
         [(labels({"featureName": name}), level) for name, level in levels],
     )
+
+
+def metadata_families(sources: ProcessSources) -> Iterator[Family]:
+    """Yields how far a broker has applied the metadata log. The controller writes a record at least every half second,
+    so a large lag does not mean that the metadata are idle.
+    """
+    loader = sources.cluster.loader
+    for name, description, value in (
+        ("offset", "Offset of the last applied record.", loader.image.offset),
+        ("timestamp", "Time when the last applied record was written.", loader.last_timestamp_ms),
+        ("lag_ms", "Time since the last applied record was written.", _lag_ms(sources)),
+    ):
+        yield gauge(f"{METADATA}_last_applied_record_{name}", description, [("", value)])
 
 
 def _lag_ms(sources: ProcessSources) -> int:
