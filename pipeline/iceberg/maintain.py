@@ -43,7 +43,7 @@ class MaintainConfig:
 
 
 class Figures(NamedTuple):
-    """What a table consists of. With a dry run, the second figures of a table are what the care would leave."""
+    """The figures of a table. After a dry run, the second figures of a table are an estimate."""
 
     data_files: int
     small_files: int
