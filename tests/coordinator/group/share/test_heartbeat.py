@@ -6,9 +6,9 @@ import pytest
 
 from coordinator.engine.result import Result
 from coordinator.group.group import GroupType
+from coordinator.group.modern.requests import MAX_TOPIC_NAMES
 from coordinator.group.offsets.commit import commit_transactional
 from coordinator.group.records import AnyRecord, GroupRecord
-from coordinator.group.modern.requests import MAX_TOPIC_NAMES
 from coordinator.group.share.describe import described
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.heartbeat import HeartbeatResult, heartbeat
