@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return DONE
 
 
-def _run(words: Sequence[str]) -> int:
+def _run(words: list[str]) -> int:
     if words[:2] == ["completion", "words"]:
         from cli.completion import print_candidates
 
