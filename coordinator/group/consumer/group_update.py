@@ -44,7 +44,8 @@ class GroupUpdate(SubscriptionUpdate[Member, Assignment]):
         names_changed = after.topic_names != before.topic_names
         if names_changed:
             check_topic_names(self._subscriptions(before, after).by_name)
-        assignor_changed = not after.uses_classic_protocol and self.assignor(before, after) != self.assignor()
+        votes_changed = after.server_assignor != before.server_assignor and not after.uses_classic_protocol
+        assignor_changed = votes_changed and self.assignor(before, after) != self.assignor()
         if after != before:
             self.result.records.append(records.COMMON.member(self.group.group_id, after))
         pattern = change_pattern(self.state, self.group, before, after, self.client, self.result, self.now_ms)
