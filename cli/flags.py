@@ -62,6 +62,20 @@ def integer(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
 
 
+def count(text: str) -> int:
+    """Returns a whole number that isn't negative. Raises ArgumentTypeError."""
+    if (found := integer(text)) < 0:
+        raise argparse.ArgumentTypeError(f"{text}: expected 0 or more")
+    return found
+
+
+def positive(text: str) -> int:
+    """Returns a whole number above 0. Raises ArgumentTypeError."""
+    if (found := integer(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: expected 1 or more")
+    return found
+
+
 def number(text: str) -> float:
     """Returns a number. Raises ArgumentTypeError."""
     try:
@@ -94,8 +108,8 @@ DRY_RUN: Final = Flag(("--dry-run",), "validate only, change nothing")
 TOPIC: Final = Flag(("--topic",), "name of a topic", "TOPIC")
 TOPIC_PARTITIONS: Final = Flag(("--topic",), "only this topic, or these partitions of it", "TOPIC[:PARTITION,…]")
 PARTITION: Final = Flag(("-p", "--partition"), "only this partition", "N", integer)
-PARTITIONS: Final = Flag(("-p", "--partitions"), "number of partitions of a new topic", "N", integer)
-REPLICAS: Final = Flag(("-r", "--replicas"), "number of replicas of each partition", "N", integer)
+PARTITIONS: Final = Flag(("-p", "--partitions"), "number of partitions of a new topic", "N", positive)
+REPLICAS: Final = Flag(("-r", "--replicas"), "number of replicas of each partition", "N", positive)
 ASSIGN: Final = Flag(("--assign",), "brokers of a partition's replicas, the leader first", "PARTITION:BROKER,BROKER…")
 TOPIC_CONFIG: Final = Flag(("-c", "--topic-config"), "a config of the topic", "NAME=VALUE", dest="configs")
 UNSET: Final = Flag(("--unset",), "a name whose value is removed", "NAME")
@@ -114,7 +128,7 @@ ZOOKEEPER: Final = Flag(("--zookeeper",), "the brokers' zookeeper.connect", "HOS
 FROM: Final = Flag(("--from",), "first position to read", "POSITION", dest="start")
 UNTIL: Final = Flag(("--until",), "stop before this position", "POSITION")
 TO: Final = Flag(("--to",), "new start or new committed position", "POSITION")
-COUNT: Final = Flag(("-n", "--count"), "stop after N", "N", integer)
+COUNT: Final = Flag(("-n", "--count"), "stop after N", "N", count)
 OLDER_THAN: Final = Flag(("--older-than",), "age of a transaction that hangs", "DURATION", duration)
 WAIT: Final = Flag(("--wait",), "wait until it is done, at most this long", "DURATION", duration)
 WINDOW: Final = Flag(("--window",), "length of the windows that are counted", "DURATION")

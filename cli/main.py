@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from cli.actions import declare_command, program_of
-from cli.exits import DONE, FAILED, MISUSED, fail
+from cli.exits import DONE, FAILED, MISUSED, discard_output, fail
 from cli.parser import did_you_mean
 from cli.table import COMMANDS, FAMILIES, Command, find, listing, second_words
 
@@ -19,6 +19,17 @@ MORE: Final = "`odradek COMMAND --help` has the options of a command, with examp
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line. Returns the process's exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        try:
+            return _run(words)
+        finally:
+            sys.stdout.flush()  # what is left: help
+    except BrokenPipeError:
+        discard_output()
+        return DONE
+
+
+def _run(words: list[str]) -> int:
     if words[:2] == ["completion", "words"]:
         from cli.completion import print_candidates
 

@@ -113,7 +113,9 @@ class Parser(argparse.ArgumentParser):
         if not word.startswith("-"):
             return f"unexpected argument {word}"
         name = word.partition("=")[0]
-        return f"unknown option {name}{did_you_mean(name, self._option_string_actions)}"
+        begun = [flag for flag in self._option_string_actions if name.startswith(f"{flag}-")]  # --to-earliest
+        advice = did_you_mean(name, begun, least=0) or did_you_mean(name, self._option_string_actions)
+        return f"unknown option {name}{advice}"
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
@@ -133,9 +135,10 @@ def warn_of_old(old: str, new: str) -> None:
     sys.stderr.write(f"odradek: {old} is now {new}; the next version does not accept {old}\n")
 
 
-def did_you_mean(word: str, words: Iterable[str]) -> str:
-    """Returns the suggestion of the most similar word, to append to an error; empty if none is similar."""
+def did_you_mean(word: str, words: Iterable[str], least: float = 0.6) -> str:
+    """Returns the suggestion of the most similar word, to append to an error; empty if none is similar, by difflib's
+    ratio."""
     from difflib import get_close_matches  # slow to import, and only errors need it
 
-    close = get_close_matches(word, list(words), n=1)
+    close = get_close_matches(word, list(words), n=1, cutoff=least)
     return f"; did you mean {close[0]}?" if close else ""

@@ -19,8 +19,16 @@ def add_packages() -> None:
     sys.path.insert(0, here if installed else os.path.dirname(here))
 
 
+def open_missing_streams() -> None:
+    """Opens /dev/null in place of standard streams that the parent process has closed: Python then has None."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # until the process ends
+
+
 def main() -> int:
     """Runs the command line. Returns the exit code."""
+    open_missing_streams()
     add_packages()
     try:
         from cli.main import main as run

@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--controller-failovers", type=int, default=3, help="how often a failover is measured")
     parser.addoption("--dashboards", type=Path, metavar="DIR", help="dashboards whose expressions metrics are to have")
     parser.addoption("--pipeline-records", type=int, default=0, help="records of ten killed loads; 0 is a short test")
-    parser.addoption("--kill-cycles", type=int, default=60, help="how often a broker under load is killed")
+    parser.addoption("--kill-cycles", type=int, default=30, help="how often a broker under load is killed")
     parser.addoption("--smoke-s", type=int, default=20, help="how long instances of StreamsSmokeTest are killed")
 
 

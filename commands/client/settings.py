@@ -120,7 +120,7 @@ def of_profile(path: str, name: str | None) -> dict[str, ClientSetting]:
 def check_known(name: str, what: str) -> None:
     """Raises CommandError, which begins with `what`, if a name is not a connection setting."""
     if ALIASES.get(name, name) not in DEFAULTS:
-        advice = did_you_mean(name, [*DEFAULTS, *ALIASES]) or "; the settings are " + ", ".join(DEFAULTS)
+        advice = did_you_mean(name, [*DEFAULTS, *ALIASES], least=0.75) or "; the settings are " + ", ".join(DEFAULTS)
         raise misuse(f"{what}: not a connection setting{advice}")
 
 

@@ -20,7 +20,7 @@ from cli.flags import (
     UNSET,
     UNTIL,
     YES,
-    integer,
+    positive,
 )
 from cli.parser import Parser
 from commands.errors import misuse
@@ -251,7 +251,7 @@ def _grow_options(parser: Parser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
     count = parser.add_mutually_exclusive_group(required=True)
     PARTITIONS.add(count, help="the new number of partitions")
-    count.add_argument("--by", type=integer, metavar="N", help="number of partitions to add")
+    count.add_argument("--by", type=positive, metavar="N", help="number of partitions to add")
     parser.rename("--to", "--partitions")
     DRY_RUN.add(parser)
 

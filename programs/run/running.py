@@ -72,8 +72,14 @@ def run(config: BrokerConfig, console: Sequence[str] | None = None) -> int:
             with asyncio.Runner(loop_factory=new_loop) as runner:
                 return runner.run(_serve(config, failed, clock, console))
     except (ConfigError, DirectoryInUse, WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
-        logger.error("cannot start", reason=str(error))
+        logger.error("cannot start", reason=_reason(error))
         return FAILED
+
+
+def _reason(error: Exception) -> str:
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
 
 
 def _with_id(config: BrokerConfig) -> BrokerConfig:
@@ -105,7 +111,8 @@ def _lock_directories(config: BrokerConfig, stack: contextlib.ExitStack) -> dict
             stack.callback(DirectoryLock(directory).release)
         except OSError as error:
             if directory == config.metadata_dir:
-                raise
+                expected = "expected a directory that the broker's user can write to, or can create"
+                raise OSError(error.errno, f"data directory {directory}: {error.strerror}; {expected}") from None
             failed[directory] = error
     return failed
 

@@ -48,6 +48,18 @@ def test_a_lock_file_that_was_replaced_meanwhile_is_no_lock(tmp_path: Path, monk
         DirectoryLock(str(tmp_path))
 
 
+@pytest.mark.parametrize("below", ["", "/data"])
+def test_a_directory_that_cannot_be_used_is_named(tmp_path: Path, below: str) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    command = [sys.executable, "-m", "odradek", "run", "--listen", "127.0.0.1:0", "--data", f"{file}{below}"]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert refused.returncode == 1
+    assert f"data directory {file}{below}: " in refused.stderr
+    assert "expected a directory that the broker's user can write to, or can create" in refused.stderr
+    assert "Errno" not in refused.stderr
+
+
 def test_a_broker_whose_port_is_in_use_leaves_no_directory(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -55,4 +67,6 @@ def test_a_broker_whose_port_is_in_use_leaves_no_directory(tmp_path: Path) -> No
         refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert refused.returncode == 1
     assert "cannot start" in refused.stderr
+    assert f"cannot listen on {address}: Address already in use" in refused.stderr
+    assert "Errno" not in refused.stderr
     assert not (tmp_path / "data").exists()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
 import sys
 
 import pytest
@@ -32,6 +35,12 @@ def test_help_of_a_family_lists_its_commands(capsys: pytest.CaptureFixture[str])
         ("cluster x", "expected describe, quorum"),
         ("topic list --interal", "did you mean --internal?"),
         ("topic list --bootstrap-servers h:1", "did you mean --bootstrap?"),
+        ("group reset billing orders --to-earliest", "did you mean --to?"),
+        ("topic create orders -p -1", "-p/--partitions: -1: expected 1 or more"),
+        ("topic create orders -r 0", "-r/--replicas: 0: expected 1 or more"),
+        ("topic grow orders --by -2", "--by: -2: expected 1 or more"),
+        ("consume orders -n -1", "-n/--count: -1: expected 0 or more"),
+        ("topic alter orders --set retention.ms=1", "retention.ms: not a connection setting; the settings are"),
     ],
 )
 def test_a_misspelt_word_gets_a_suggestion(capsys: pytest.CaptureFixture[str], line: str, advice: str) -> None:
@@ -41,6 +50,25 @@ def test_a_misspelt_word_gets_a_suggestion(capsys: pytest.CaptureFixture[str], l
         status = int(ended.code or 0)
     assert status == 2
     assert advice in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["topic", "--help"], ["topic", "list", "--help"]])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_may_close_the_pipe_of_a_help(words: list[str], unbuffered: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "odradek", *words]
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=environment, check=False)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("redirected", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_standard_streams_may_be_closed(redirected: str) -> None:
+    line = f"exec {shlex.quote(sys.executable)} -m odradek topic list --help {redirected}"
+    ended = subprocess.run(["sh", "-c", line], capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("option", ["-b", "--bootstrap", "--bootstrap-server", "--brokers"])

@@ -96,9 +96,9 @@ class ApacheKafka(Server):
     ) -> None:
         super().__init__("apache kafka", data.with_name(f"{data.name}.log"))
         jars = jvm.apache_kafka(version)
-        self._classpath = ":".join(
-            [*map(str, jars.glob("slf4j-simple-*.jar")), f"{jars}/*"]
-        )  # 3.9 brings another logger
+        self._classpath = f"{jars}/*"
+        if any(jars.glob("slf4j-reload4j-*.jar")):  # 3.9 brings another logger: the first one is used
+            self._classpath = ":".join([*map(str, jars.glob("slf4j-simple-*.jar")), self._classpath])
         self.data = data
         self.properties = dict(properties or {})
         self._formatted = formatted

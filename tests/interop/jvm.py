@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import signal
+import tempfile
 from functools import cache
 from pathlib import Path
 
 from bench.jars import APACHE_KAFKA, APACHE_TOOLS, JARS, TOOL_FLAGS, locked, resolve
 from bench.jars import apache_kafka as apache_kafka  # tests look it up here
-from tests.interop.processes import LineClient, run
+from tests.interop.processes import LineClient, Server, free_port, run
 
 HERE = Path(__file__).parent / "jvm"
 
@@ -51,6 +53,9 @@ TOOLS = {
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 
+RECORDED_WITHIN_S = 180
+"""Timeout of the start, and of the end, of the broker whose classes are recorded."""
+
 VERSIONS = {"kafka-storage": (APACHE_KAFKA,), "kafka-features": (APACHE_KAFKA, APACHE_TOOLS)}
 """The versions of the classes of tools, first to last. kafka-features has the releases of the newest."""
 
@@ -62,7 +67,72 @@ def clients(version: str) -> Path:
 
 
 def java(classpath: str, main: str, *arguments: str, flags: tuple[str, ...] = ()) -> list[str]:
-    return ["java", *TOOL_FLAGS, *flags, "-cp", classpath, main, *arguments]
+    for version in (APACHE_KAFKA, APACHE_TOOLS):
+        if classpath.startswith(classpath_of(version)):
+            recorded_classes()
+            flags = (f"-XX:SharedArchiveFile={archive(version)}", *flags)
+    return java_without_archive(classpath, main, *arguments, flags=flags)
+
+
+def java_without_archive(classpath: str, main: str, *arguments: str, flags: tuple[str, ...] = ()) -> list[str]:
+    # Whether an archive of classes is used is silent: the tools' output is compared.
+    return ["java", *TOOL_FLAGS, "-Xlog:cds*=off", *flags, "-cp", classpath, main, *arguments]
+
+
+def classpath_of(version: str) -> str:
+    """Returns the class path of a version of Apache Kafka, whose jars are there once `apache_kafka` was called."""
+    return f"{JARS / f'apache-kafka-{version}'}/*"
+
+
+def archive(version: str) -> Path:
+    """Returns the file of a version's classes as this machine's Java maps them; only that build of Java can."""
+    program = shutil.which("java")
+    assert program, "the tests need java: a JDK 17"
+    made_at_s = int(Path(program).resolve().stat().st_mtime)
+    return JARS / f"apache-kafka-{version}" / f"classes-{made_at_s}.jsa"
+
+
+@cache
+def recorded_classes() -> None:
+    """Records once which classes a broker of Apache Kafka and a tool load, into archives for their next starts: mapped
+    classes halve the processor time of a start. Java records a process that has done its work, so this is a broker that
+    has answered a tool."""
+    broker, tools = archive(APACHE_KAFKA), archive(APACHE_TOOLS)
+    with locked("archives"):
+        if broker.exists() and tools.exists():
+            return
+        apache_kafka(APACHE_KAFKA), apache_kafka(APACHE_TOOLS)
+        with tempfile.TemporaryDirectory(prefix="archives-") as folder:
+            record(Path(folder), broker, tools)
+
+
+def record(folder: Path, broker: Path, tools: Path) -> None:
+    """Runs a broker and a tool, which write the archives when they end."""
+    address, controller = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    properties = folder / "server.properties"
+    properties.write_text(
+        f"process.roles=broker,controller\nnode.id=1\nlog.dirs={folder / 'data'}\n"
+        f"controller.listener.names=CONTROLLER\nlisteners=PLAINTEXT://{address},CONTROLLER://{controller}\ncontroller.quorum.voters=1@{controller}\n"
+    )
+    classpath = classpath_of(APACHE_KAFKA)
+    cluster = ("format", "-t", "b2RyYWRlay1hcmNoaXZlcw", "-c", str(properties))
+    run(java_without_archive(classpath, TOOLS["kafka-storage"], *cluster))
+    new = {made: folder / f"{made.parent.name}.jsa" for made in (broker, tools)}
+    flags = {made: (f"-XX:ArchiveClassesAtExit={file}",) for made, file in new.items()}
+    server = Server("apache kafka", folder / "server.log")
+    verbose = "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info"
+    command = java_without_archive(classpath, "kafka.Kafka", str(properties), flags=(*flags[broker], verbose))
+    server.launch(command, r"Kafka Server started", RECORDED_WITHIN_S)
+    try:
+        words = ("--bootstrap-server", address, "--list")
+        run(java_without_archive(classpath_of(APACHE_TOOLS), TOOLS["kafka-topics"], *words, flags=flags[tools]))
+        server.signal(signal.SIGTERM)
+        server.wait(RECORDED_WITHIN_S)
+    finally:
+        server.forget()
+    for made, file in new.items():
+        shutil.move(file, made.with_suffix(".new"))  # a copy, if the temporary folder is on another disk
+        made.with_suffix(".new").rename(made)
 
 
 def command_of(name: str, *arguments: str, flags: tuple[str, ...] = ()) -> list[str]:
