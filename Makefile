@@ -169,24 +169,32 @@ conformance: $(SETUP) ## suites that others wrote: SUITES="kafka-python sarama a
 simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all, in JOBS=N processes (one per core); each failing seed is printed
 	$(BIN)/python -m tests.simulation $(or $(SEEDS),0-999) $(WORLDS) $(if $(JOBS),--jobs $(JOBS))
 
+.PHONY: trace-quorum
+trace-quorum: $(SETUP) ## check what the nodes of the world quorum do against its TLA+ specification, by TLC: SEEDS=0-99
+	$(BIN)/python -m tests.simulation.quorum_trace $(or $(SEEDS),0-99)
+
 .PHONY: fuzz
 fuzz: $(SETUP) ## send broken frames to a whole broker: SEEDS=0-99 FRAMES=100000 per seed, VISITS=12,17 of a seed, COVERAGE=1 SHRINK=1 LARGE=1 DENIED=1
-	$(BIN)/python -m tests.fuzz $(or $(SEEDS),0-99) --frames $(or $(FRAMES),100000) \
+	$(BIN)/python -m $(if $(COVERAGE),,tests.installed) tests.fuzz $(or $(SEEDS),0-99) --frames $(or $(FRAMES),100000) \
 		$(if $(VISITS),--visits $(VISITS)) $(if $(COVERAGE),--coverage) $(if $(SHRINK),--shrink) \
 		$(if $(LARGE),--large --held) $(if $(DENIED),--without-rights)
 
 .PHONY: fuzz-strangers
 fuzz-strangers: $(SETUP) ## send broken TLS and SASL handshakes: SEEDS=0-9 VISITS=100000 per seed, LARGE=1
-	$(BIN)/python -m tests.fuzz.strangers $(or $(SEEDS),0-9) --visits $(or $(VISITS),100000) $(if $(LARGE),--large)
+	$(BIN)/python -m tests.installed tests.fuzz.strangers $(or $(SEEDS),0-9) --visits $(or $(VISITS),100000) $(if $(LARGE),--large)
 
 .PHONY: crowding
-crowding: $(SETUP) ## measure how long others wait for one client's large requests: ENTRIES=20000,200000 APIS=FETCH,METADATA VERSIONS=all PLACE=brokers
-	$(BIN)/python -m tests.fuzz.crowding --entries $(or $(ENTRIES),20000) --versions $(or $(VERSIONS),newest) \
+crowding: $(SETUP) ## measure how long others wait for one client's large requests: ENTRIES=20000,200000 APIS=FETCH,METADATA VERSIONS=all PLACE=brokers or apache
+	$(BIN)/python -m tests.installed tests.fuzz.crowding --entries $(or $(ENTRIES),20000) --versions $(or $(VERSIONS),newest) \
 		--place $(or $(PLACE),node) $(if $(APIS),--api $(APIS))
+
+.PHONY: crowding-compared
+crowding-compared: $(SETUP) ## the waits and the processor time of large requests beside Apache Kafka, in turns, as a table: ROUNDS=3
+	$(BIN)/python -m tests.installed tests.fuzz.compared --rounds $(or $(ROUNDS),3)
 
 .PHONY: callbacks
 callbacks: $(SETUP) ## measure how long large requests stop the event loop, in processor time: ENTRIES=20000 APIS=FETCH VERSIONS=ends PLACE=controller
-	$(BIN)/python -m tests.fuzz.callbacks --versions $(or $(VERSIONS),all) --entries $(or $(ENTRIES),20000) --place $(or $(PLACE),node) \
+	$(BIN)/python -m tests.installed tests.fuzz.callbacks --versions $(or $(VERSIONS),all) --entries $(or $(ENTRIES),20000) --place $(or $(PLACE),node) \
 		$(if $(APIS),--api $(APIS))
 
 .PHONY: fuzz-differential

@@ -63,6 +63,9 @@ options = ["--config-file=", "--ignore-missing-imports", "--explicit-package-bas
 extensions = mypycify(
     [*options, *modules], opt_level="2", debug_level="0", target_dir=temporary, multi_file=True, strip_asserts=False
 )
+# The modules call each other, and Python, without the stubs of a shared library, which fill the instruction cache.
+for extension in extensions:
+    extension.extra_compile_args += ["-fvisibility=hidden", "-fno-plt"]
 build(extensions, target)
 """
 """Compiles in a separate process, because setuptools changes distutils and logging in its process."""

@@ -26,6 +26,7 @@ from console.reading import Masks, RecordOpener
 from console.registry import RegistryAddress, SchemaRegistry
 from console.rendering import Templates
 from console.schemas import FileSchemas
+from console.tailing import Tails
 from console.visit import Terms
 from console.visitors import Visitors
 from console.watching import WatchedCluster
@@ -75,13 +76,15 @@ async def _serve(settings: Mapping[str, ClientSetting], options: ServeOptions) -
     cluster = None if options.asks_password else WatchedCluster(destination(settings))
     door: Door = _sasl(settings) if cluster is None else TokenDoor(token, _user(settings), cluster)
     registry = SchemaRegistry(options.registry, clock) if options.registry is not None else None
+    templates, opener = Templates(), RecordOpener(Masks(options.masks), options.schemas, registry)
     terms = Terms(
-        Templates(),
+        templates,
         ChangeLog(options.audit, clock.now_ms),
         options.allows_changes,
-        RecordOpener(Masks(options.masks), options.schemas, registry),
+        opener,
         PAGES,
         ", ".join(map(str, addresses(settings[BOOTSTRAP]))),
+        Tails(templates, opener),
         set(),
     )
     is_secure = bool(options.certificate)

@@ -13,7 +13,8 @@ from commands.client.cluster_client import ClusterClient
 from commands.errors import misuse
 from console.audit import ChangeLog
 from console.reading import RecordOpener
-from console.rendering import Templates
+from console.rendering import Templates, event
+from console.tailing import Tails
 from console.visitors import Visitor
 from console.watching import WatchedCluster
 
@@ -46,6 +47,7 @@ class Terms(NamedTuple):
     """The pages that the navigation shows."""
     cluster_name: str
     """The bootstrap addresses, which the head of each page shows."""
+    tails: Tails
     streams: set[object]
     """The open streams of server-sent events."""
 
@@ -102,7 +104,8 @@ class PageRequest:
 
     def render(self, template: str, values: Mapping[str, object], *, status: int = 200) -> HTMLResponse:
         """Returns a page."""
-        return HTMLResponse(self.text(template, values), status)
+        notice = "" if self.is_part else self.visitor.take_notice()
+        return HTMLResponse(self.text(template, {"notice": notice, **values}), status)
 
     def text(self, template: str, values: Mapping[str, object]) -> str:
         """Returns a template's text."""
@@ -116,7 +119,6 @@ class PageRequest:
             "cluster_name": self.terms.cluster_name,
             "paths": self.terms.paths,
             "fault": self.watched.fault,
-            "notice": "" if self.is_part else self.visitor.take_notice(),
             "here": self.request.url.path,
         }
 
@@ -159,12 +161,6 @@ class PageRequest:
 
 
 Handler: TypeAlias = Callable[[PageRequest], Awaitable[Response]]
-
-
-def event(name: str, content: str) -> str:
-    """Returns a server-sent event."""
-    lines = "".join(f"data: {line}\n" for line in content.splitlines() or [""])
-    return f"event: {name}\n{lines}\n"
 
 
 async def read_form(request: Request) -> dict[str, str]:

@@ -1,12 +1,14 @@
 """`--installed`: the tests import Odradek from a wheel of this tree, with its compiled core, and start its command.
 
 pytest loads this module before any conftest, because the first import of a package determines the source of all its
-modules.
+modules. `python -m tests.installed tests.fuzz ARGUMENTS` runs a program of the tests in the same way.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
+import runpy
 import sys
 from pathlib import Path
 
@@ -48,3 +50,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("source_only")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+def main() -> None:
+    """Runs the module that the first argument names, with the other arguments."""
+    import_from(Path(wheel.program()).parent)
+    wheel.keep()
+    importlib.import_module("tests.interop.brokers").Odradek.program = wheel.program()
+    del sys.argv[0]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

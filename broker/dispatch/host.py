@@ -129,7 +129,7 @@ class Host:
     @property
     def config(self) -> BrokerConfig:
         """The options in force."""
-        return self.live_config.layers.effective
+        return self.live_config.effective
 
     @property
     def layers(self) -> Layers:

@@ -50,12 +50,12 @@ class Fetches:
         self.disk_work = disk_work
         self.timeouts = timeouts
         self.throttle = leader_throttle(clock, live_config)
-        self.selects_by_rack = live_config.layers.effective.replica_selector_class == RACK_AWARE
+        self.selects_by_rack = live_config.effective.replica_selector_class == RACK_AWARE
 
     @property
     def max_bytes(self) -> int:
         """The upper bound of an answer's records, whatever its client requests: fetch.max.bytes."""
-        return self.live_config.layers.effective.fetch_max_bytes
+        return self.live_config.effective.fetch_max_bytes
 
     def selector(self, listener: str, rack: str) -> RackAwareSelector | None:
         """Returns the selector of read replicas for a consumer in this rack; None if it reads from leaders."""

@@ -33,7 +33,7 @@ class Environment(NamedTuple):
     @property
     def config(self) -> BrokerConfig:
         """The current options."""
-        return self.live_config.layers.effective
+        return self.live_config.effective
 
     @property
     def image(self) -> Image:

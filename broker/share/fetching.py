@@ -187,7 +187,10 @@ class ShareFetching:
             aborted = reading.aborted_batches(view, batches, hosted.partition.aborted_in(offset, view))
         if scanner is not None:
             scanner.scan(view, offset, batches, aborted)
-        acquired = hosted.acquire(self._acquire_request._replace(max_records=left), offset, batches, aborted)
+        request = self._acquire_request
+        if left < request.max_records:
+            request = request._replace(max_records=left)
+        acquired = hosted.acquire(request, offset, batches, aborted)
         if not acquired:
             return PartitionAnswer(), 0
         cover = reading.covering if scanner is None else reading.sparse

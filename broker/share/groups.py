@@ -91,6 +91,9 @@ class ShareGroups:
         return persister.NoOpPersister()
 
     def config(self, group_id: str) -> GroupConfig:
+        """Returns a group's effective options: those that its share partitions apply, if any is loaded."""
+        for key in self._by_group.get(group_id, ()):
+            return self._hosted[key].config
         return self.coordinator.group_config(group_id)
 
     # Share partitions.
@@ -135,7 +138,7 @@ class ShareGroups:
         share_partition = self._hosted.get(key)
         if share_partition is not None:
             return share_partition
-        config: Callable[[], GroupConfig] = lambda: self.config(group_id)  # noqa: E731 (typed)
+        config: Callable[[], GroupConfig] = lambda: self.coordinator.group_config(group_id)  # noqa: E731 (typed)
         share_partition = hosted.Hosted(
             key,
             self.partition(named),
@@ -147,7 +150,6 @@ class ShareGroups:
             self._workers,
             self.give_up,
         )
-        share_partition.refresh()
         self._hosted[key] = share_partition
         self._by_group.setdefault(group_id, {})[key] = None
         self._spawn(share_partition.load())

@@ -82,8 +82,9 @@ class Hosted:
         self._scanner: RecordScanner | None = None
         self.queue = FetchQueue(lambda: self.machine.is_active and self.machine.can_acquire)
         """The fetches that wait for records, or until more may be in flight."""
-        self._config = config
-        self._applied_config: GroupConfig | None = None
+        self._current_config = config
+        self.config = config()
+        """The group's options, which `refresh` keeps current."""
         self._engine = engine
         self._persister = persister
         self._leader_epoch = partition.leader_epoch
@@ -100,6 +101,7 @@ class Hosted:
         self._is_stopped = False
         self.error: KafkaError | None = None
         """The error that loading failed with; None otherwise."""
+        self._apply(self.config)
 
     # Life.
 
@@ -128,7 +130,7 @@ class Hosted:
 
     def _initial_offset(self) -> int:
         """Returns the start offset of a group without one (share.auto.offset.reset)."""
-        reset, partition = self._config().share_auto_offset_reset, self.partition
+        reset, partition = self.config.share_auto_offset_reset, self.partition
         if reset == "earliest":
             return partition.log_start_offset
         if reset.startswith(BY_DURATION):
@@ -154,16 +156,18 @@ class Hosted:
 
     def features_changed(self) -> None:
         """Applies the group's options again, because some depend on the cluster's features."""
-        self._applied_config = None
-        self.refresh()
+        self._apply(self._current_config())
 
     def refresh(self) -> None:
         """Applies the group's options if they have changed."""
-        config = self._config()
-        if config is not self._applied_config:
-            self._applied_config = config
-            self.machine.limits = self._limits_of(config)
-            self._hold_back(config)
+        config = self._current_config()
+        if config is not self.config:
+            self._apply(config)
+
+    def _apply(self, config: GroupConfig) -> None:
+        self.config = config
+        self.machine.limits = self._limits_of(config)
+        self._hold_back(config)
 
     def _limits_of(self, config: GroupConfig) -> Limits:
         return Limits(
@@ -294,7 +298,7 @@ class Hosted:
             while self.machine.is_active and (runs := self.machine.to_bury()):
                 ranges = [(run.first, run.last) for run in runs]
                 letters = letters_of(runs, self.machine.rejected, self.machine.limits.max_delivery_count)
-                await self._dead_letters.write(self.key, self.partition, letters, self._config())
+                await self._dead_letters.write(self.key, self.partition, letters, self.config)
                 for start in range(0, len(ranges), PIECE):
                     if self.machine.is_active:
                         self.submit(partial(buried, self.machine, ranges[start : start + PIECE]))

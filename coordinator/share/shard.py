@@ -234,11 +234,15 @@ class ShareShard:
             )
             return
         start_offset = present.start_offset if update.start_offset == NO_START_OFFSET else update.start_offset
-        self.states[key] = present._replace(
-            start_offset=start_offset,
-            delivery_complete_count=update.delivery_complete_count,
-            leader_epoch=present.leader_epoch if update.leader_epoch == ANY_EPOCH else update.leader_epoch,
-            batches=combine(present.batches, update.batches, start_offset),
+        self.states[key] = ShareState(
+            present.snapshot_epoch,
+            present.state_epoch,
+            present.leader_epoch if update.leader_epoch == ANY_EPOCH else update.leader_epoch,
+            start_offset,
+            update.delivery_complete_count,
+            present.created_ms,
+            present.written_ms,
+            combine(present.batches, update.batches, start_offset),
         )
 
     # Time.

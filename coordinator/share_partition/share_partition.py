@@ -33,7 +33,6 @@ from coordinator.share_partition.states import (
     FREE,
     STORED,
     TERMINAL,
-    RecordState,
 )
 from protocol.errors import ErrorCode, KafkaError
 
@@ -123,7 +122,7 @@ class SharePartition:
         expected = self.end_offset + 1 if self.cache else self.start_offset
         if self.gap is None and first > expected:
             self.gap = Gap(expected, expected)
-        state = AVAILABLE if stored == ACQUIRED else RecordState(stored)
+        state = AVAILABLE if stored == ACQUIRED else STORED[stored]
         self.cache.add(Run(first, last, state, delivery_count))
         self.end_offset = last
 
@@ -218,7 +217,7 @@ class SharePartition:
             else:
                 changes = in_flight.cut_by([Span(*batch[:2], at) for at, batch in enumerate(batches)])
             for run, at in changes:
-                run.begin(RecordState(batches[at].delivery_state), record)
+                run.begin(STORED[batches[at].delivery_state], record)
 
     def _by_batch(self, record: StateRecord) -> Iterator[tuple[InFlightBatch, Sequence[StateBatch]]]:
         """Yields adjacent state batches of one batch in flight, with that batch."""

@@ -35,8 +35,8 @@ ARCHIVING: Final = RecordState.ARCHIVING
 ARCHIVED: Final = RecordState.ARCHIVED
 DELAYED: Final = RecordState.DELAYED
 
-STORED: Final = frozenset(RecordState) - {DELAYED}
-"""The states that a state batch can have."""
+STORED: Final[Mapping[int, RecordState]] = {state.value: state for state in RecordState if state is not DELAYED}
+"""The states that a state batch can have, by their number."""
 
 MAY_BECOME: Final[Mapping[RecordState, frozenset[RecordState]]] = {
     AVAILABLE: frozenset({ACQUIRED, DELAYED}),

@@ -7,7 +7,7 @@ Source: org.apache.kafka.coordinator.transaction.TransactionMetadata, as of 4.3.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator.transaction.state import AT_REST, FOLLOWS, State
 from protocol.errors import ErrorCode, KafkaError
@@ -16,11 +16,11 @@ from protocol.types import TopicPartition
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 NO_TIMESTAMP = -1
-MAX_EPOCH = 0x7FFF
+MAX_EPOCH: Final = 0x7FFF
 LAST_CLIENT_EPOCH = MAX_EPOCH - 1
 """The highest epoch of a client, so that one higher epoch is always left for fencing."""
 
-V2 = 2
+V2: Final = 2
 """The transaction.version from which on transactions end with a new epoch."""
 
 

@@ -3,7 +3,7 @@
 Each array of each API's requests gets this number of entries. Other clients send ApiVersions repeatedly; their longest
 wait during the large request is its row in the table. If the controller is a separate process, the request goes to a
 broker, which may forward it, while others send requests to the controller and to another broker; or it goes to the
-controller.
+controller. The place `apache` is a stock Apache Kafka.
 """
 
 from __future__ import annotations
@@ -21,16 +21,24 @@ from broker.config.authorization import STANDARD_AUTHORIZER
 from broker.dispatch.api import Apis
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
+from coordinator.cluster.security.acl import EVERYBODY, WILDCARD
+from protocol.acl import ALL_OPERATIONS, CLUSTER_NAME, PatternType, Permission, Resource
+from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from tests.broker.extremes import TOPIC
 from tests.broker.many import Many, requests_of_many
-from tests.interop.brokers import Odradek
+from tests.interop.brokers import ApacheKafka, Odradek
 from tests.interop.own_quorum import OwnQuorum
+from tests.waiting import wait_until
 from tests.wire import WireClient, request_frame
 
-RIGHTS: Final = {"with": "User:ANONYMOUS", "without": "User:nobody"}
-"""The super users of a broker whose client has all permissions, and of a broker whose client has none."""
+RIGHTS: Final = {"with": "127.0.0.1", "without": "127.0.0.2"}
+"""The addresses of a client that has all permissions, and of a client that has none."""
+
+AUTHORIZER: Final = {"authorizer.class.name": STANDARD_AUTHORIZER, "allow.everyone.if.no.acl.found": "true"}
+"""Options by which everything is allowed until there are access control entries about all kinds of resources."""
 
 ANSWER_TIMEOUT_S: Final = 120
 PAUSE_S: Final = 0.002
@@ -44,6 +52,8 @@ class Place(NamedTuple):
     asked: str
     others: tuple[str, ...]
     topic_id: bytes
+    pid: int = 0
+    """The process of a single node."""
 
 
 class Wait(NamedTuple):
@@ -62,7 +72,7 @@ class Other:
     """The other client, in its own thread."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._client = WireClient(bootstrap, ANSWER_TIMEOUT_S)
+        self._client = WireClient(bootstrap, ANSWER_TIMEOUT_S, RIGHTS["with"])
         self._over = threading.Event()
         self.longest_s = 0.0
         self._thread = threading.Thread(target=self._run)
@@ -96,11 +106,8 @@ def main() -> None:
     only = {name for name in options.api.split(",") if name}
     counts = [int(count) for count in options.entries.split(",")]
     waits: list[Wait] = []
-    serving = PLACES[options.place]
-    for rights in RIGHTS if options.rights == "both" else [options.rights]:
-        if options.place != "node" and rights != "with":
-            continue  # the brokers would be without rights too
-        with tempfile.TemporaryDirectory() as folder, serving(Path(folder, "data"), rights) as place:
+    with tempfile.TemporaryDirectory() as folder, PLACES[options.place](Path(folder, "data")) as place:
+        for rights in RIGHTS if options.rights == "both" else [options.rights]:
             for many in requests(place.apis, only, all_versions=options.versions == "all"):
                 waits += [measured(place, many, count, rights) for count in counts]
     print(" longest answered  request")
@@ -118,61 +125,100 @@ def requests(apis: Apis, only: set[str], *, all_versions: bool) -> Iterator[Many
 
 
 @contextmanager
-def one_node(data: Path, rights: str) -> Iterator[Place]:
+def one_node(data: Path) -> Iterator[Place]:
     """Starts a broker that is its own controller, with a topic."""
-    broker = Odradek(data, {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": RIGHTS["with"]})
+    with alone(Odradek(data, AUTHORIZER)) as place:
+        yield place
+
+
+@contextmanager
+def apache(data: Path) -> Iterator[Place]:
+    """Starts a stock Apache Kafka that is its own controller, with the same topic."""
+    with alone(ApacheKafka(data, AUTHORIZER)) as place:
+        yield place
+
+
+@contextmanager
+def alone(broker: Odradek | ApacheKafka) -> Iterator[Place]:
     try:
         broker.start()
-        topic_id = created(broker.bootstrap)
-        broker.properties["super.users"] = RIGHTS[rights]
-        broker.restart()
-        yield Place(APIS, broker.bootstrap, (broker.bootstrap,), topic_id)
+        yield Place(APIS, broker.bootstrap, (broker.bootstrap,), furnished(broker.bootstrap), broker.pid)
     finally:
         broker.forget()
 
 
 @contextmanager
-def two_brokers(data: Path, rights: str) -> Iterator[Place]:
-    """Starts a controller and two brokers, which all grant the same permissions; the first broker gets the requests."""
-    authorizer = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": RIGHTS[rights]}
+def two_brokers(data: Path) -> Iterator[Place]:
+    """Starts a controller and two brokers; the first broker gets the requests."""
     data.mkdir()
-    quorum = OwnQuorum(data, authorizer__class__name=STANDARD_AUTHORIZER, super__users=RIGHTS[rights])
-    first, second = (quorum.odradek(node_id, **authorizer) for node_id in (1, 2))
+    quorum = OwnQuorum(data, authorizer__class__name=STANDARD_AUTHORIZER, allow__everyone__if__no__acl__found="true")
+    first, second = (quorum.odradek(node_id, **AUTHORIZER) for node_id in (1, 2))
     nodes = quorum.controller, first, second
     try:
         for node in nodes:
             node.start()
-        yield Place(APIS, first.bootstrap, (quorum.address, second.bootstrap), created(first.bootstrap))
+        others = quorum.address, second.bootstrap
+        yield Place(APIS, first.bootstrap, others, furnished(first.bootstrap))
     finally:
         for node in reversed(nodes):
             node.forget()
 
 
 @contextmanager
-def controller(data: Path, rights: str) -> Iterator[Place]:
+def controller(data: Path) -> Iterator[Place]:
     """Starts the same processes; the controller gets the requests."""
-    with two_brokers(data, rights) as place:
+    with two_brokers(data) as place:
         address, _ = place.others
-        yield Place(CONTROLLER_APIS, address, place.others, place.topic_id)
+        yield place._replace(apis=CONTROLLER_APIS, asked=address)
 
 
-PLACES: Final = {"node": one_node, "brokers": two_brokers, "controller": controller}
-"""A single node; a broker that forwards to a separate controller; that controller."""
+PLACES: Final = {"node": one_node, "brokers": two_brokers, "controller": controller, "apache": apache}
+"""A single node; a broker that forwards to a separate controller; that controller; a single node of Apache Kafka."""
 
 
-def created(bootstrap: str) -> bytes:
-    """Creates the topic that the requests name; returns its id."""
+def furnished(bootstrap: str) -> bytes:
+    """Creates the topic that the requests name, and permits everything to one address only; returns the topic's id."""
     topic = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1, assignments=[], configs=[])
-    client = WireClient(bootstrap, ANSWER_TIMEOUT_S)
+    client = WireClient(bootstrap, ANSWER_TIMEOUT_S, RIGHTS["with"])
     answer = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse, 7)
+    entries = [
+        AclCreation(
+            resource_type=kind,
+            resource_name=CLUSTER_NAME if kind is Resource.CLUSTER else WILDCARD,
+            resource_pattern_type=PatternType.LITERAL,
+            principal=EVERYBODY,
+            host=RIGHTS["with"],
+            operation=ALL_OPERATIONS,
+            permission_type=Permission.ALLOW,
+        )
+        for kind in Resource
+    ]
+    permitted = client.ask(CreateAclsRequest(creations=entries), CreateAclsResponse, 3)
+    assert not any(result.error_code for result in permitted.results), permitted
     client.close()
+    wait_until(lambda: is_denied(bootstrap), lambda: "a client without rights is permitted")
     return answer.topics[0].topic_id
+
+
+def is_denied(bootstrap: str) -> bool:
+    """True if the controller already knows that the client without rights has none."""
+    client = WireClient(bootstrap, ANSWER_TIMEOUT_S, RIGHTS["without"])
+    topic = CreatableTopic(name="denied", num_partitions=1, replication_factor=1, assignments=[], configs=[])
+    answer = client.ask(CreateTopicsRequest(topics=[topic], validate_only=True), CreateTopicsResponse, 7)
+    client.close()
+    return answer.topics[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def measured(place: Place, many: Many, count: int, rights: str) -> Wait:
     """Returns the longest wait of another client during this request."""
     frame = request_frame(many.build(count, place.topic_id), many.version)
-    client, others = WireClient(place.asked, ANSWER_TIMEOUT_S), [Other(bootstrap) for bootstrap in place.others]
+    return wait_during(place, frame, rights, f"{many} {count} entries, {rights} rights, {len(frame)} bytes")
+
+
+def wait_during(place: Place, frame: bytes, rights: str, request: str) -> Wait:
+    """Returns the longest wait of another client while a client with these rights sends the frame."""
+    client = WireClient(place.asked, ANSWER_TIMEOUT_S, RIGHTS[rights])
+    others = [Other(bootstrap) for bootstrap in place.others]
     began = time.monotonic()
     try:
         outcome = f"{len(client.exchange(frame))} bytes"
@@ -181,7 +227,7 @@ def measured(place: Place, many: Many, count: int, rights: str) -> Wait:
     answered_s = time.monotonic() - began
     client.close()
     longest_s = max([other.stop() for other in others])
-    return Wait(longest_s, answered_s, f"{many} {count} entries, {rights} rights, {len(frame)} bytes", outcome)
+    return Wait(longest_s, answered_s, request, outcome)
 
 
 if __name__ == "__main__":

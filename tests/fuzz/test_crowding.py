@@ -9,7 +9,8 @@ import pytest
 from broker.dispatch.api import Apis
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
-from tests.fuzz.crowding import PLACES, measured, requests
+from tests.fuzz.compared import ROWS, table
+from tests.fuzz.crowding import PLACES, RIGHTS, measured, requests
 
 COUNT = 3
 
@@ -27,8 +28,21 @@ def test_every_version_that_is_served_is_measured(apis: Apis) -> None:
 
 @pytest.mark.parametrize("place", PLACES)
 def test_each_place_answers_while_others_ask(place: str, tmp_path: Path) -> None:
-    with PLACES[place](tmp_path / "data", "with") as at:
+    """A client without rights gets another answer."""
+    with PLACES[place](tmp_path / "data") as at:
         (many, *_) = requests(at.apis, {"CREATE_TOPICS"}, all_versions=False)
-        wait = measured(at, many, COUNT, "with")
-    assert wait.outcome.endswith(" bytes")
-    assert wait.longest_s > 0
+        waits = [measured(at, many, COUNT, rights) for rights in RIGHTS]
+    permitted, denied = (wait.outcome for wait in waits)
+    assert permitted.endswith(" bytes")
+    assert denied.endswith(" bytes")
+    assert permitted != denied
+    assert all(wait.longest_s > 0 for wait in waits)
+
+
+def test_both_brokers_are_compared() -> None:
+    """The table names the request, and has the waits, their ratio and the processor times."""
+    *_, line, _, note = table([row for row in ROWS if "5,000 records" in row.what], 1)
+    _, request, rights, *figures, _ = line.split("|")
+    assert ("ShareAcknowledge" in request, rights.strip()) == (True, "with")
+    assert len([float(figure) for figure in figures]) == 5
+    assert note.startswith("Commit ")

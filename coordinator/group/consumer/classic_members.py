@@ -16,6 +16,7 @@ from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.group_update import GroupUpdate
 from coordinator.group.consumer.member import Member, MemberState, without_epochs
 from coordinator.group.consumer.membership import dynamic_member, static_member
+from coordinator.group.modern.requests import check_topic_names
 from coordinator.group.records import GroupResult
 from coordinator.group.state import Client, GroupState
 from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
@@ -39,7 +40,7 @@ def join(
     now_ms: int,
 ) -> GroupResult:
     """Adds or updates a member. Raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED,
-    UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, INVALID_REQUEST."""
     result: GroupResult = Result()
     unknown = not request.member_id
     member_id = request.member_id or uuid_to_text(state.environment.new_uuid())
@@ -88,12 +89,14 @@ def _check_join(state: GroupState, group: ConsumerGroup, request: JoinGroupReque
 
 def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
     try:
-        return subscription_of(request.protocols[0].metadata)
+        subscription = subscription_of(request.protocols[0].metadata)
     except ProtocolError:
         raise KafkaError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
             "Malformed embedded consumer protocol in subscription deserialization.",
         ) from None
+    check_topic_names(subscription.topics)
+    return subscription
 
 
 def _changed(

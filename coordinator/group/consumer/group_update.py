@@ -14,6 +14,7 @@ from coordinator.group.consumer.patterns import PatternChange, change_pattern
 from coordinator.group.consumer.reconciliation import Claimed, Step, reconcile
 from coordinator.group.consumer.subscriptions import Subscriptions
 from coordinator.group.consumer.target_assignment import assign
+from coordinator.group.modern.requests import check_topic_names
 from coordinator.group.modern.topic_ids import TopicIds
 from coordinator.group.modern.update import MemberTarget, SubscriptionUpdate
 from coordinator.group.records import GroupResult
@@ -32,8 +33,8 @@ class GroupUpdate(SubscriptionUpdate[Member, Assignment]):
         self.client = client
 
     def settle(self, before: Member, after: Member, claimed: Claimed) -> Member:
-        """Applies a member's change or heartbeat, with all its consequences. Raises INVALID_REGULAR_EXPRESSION, and
-        FENCED_MEMBER_EPOCH as `reconcile` does."""
+        """Applies a member's change or heartbeat, with all its consequences. Raises INVALID_REQUEST,
+        INVALID_REGULAR_EXPRESSION, and FENCED_MEMBER_EPOCH as `reconcile` does."""
         changed, epoch = self.subscribe(before, after)
         return self.move(after, self.target(before, after, epoch), changed, claimed)
 
@@ -41,7 +42,10 @@ class GroupUpdate(SubscriptionUpdate[Member, Assignment]):
         """Writes the member's description. Returns True if its subscription changed, and the group's epoch after the
         decision."""
         names_changed = after.topic_names != before.topic_names
-        assignor_changed = not after.uses_classic_protocol and self.assignor(before, after) != self.assignor()
+        if names_changed:
+            check_topic_names(self._subscriptions(before, after).by_name)
+        votes_changed = after.server_assignor != before.server_assignor and not after.uses_classic_protocol
+        assignor_changed = votes_changed and self.assignor(before, after) != self.assignor()
         if after != before:
             self.result.records.append(records.COMMON.member(self.group.group_id, after))
         pattern = change_pattern(self.state, self.group, before, after, self.client, self.result, self.now_ms)

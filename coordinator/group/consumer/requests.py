@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.group.modern.group import JOINING, LEAVING, LEAVING_FOR_A_WHILE
-from coordinator.group.modern.requests import not_empty, require
+from coordinator.group.modern.requests import check_topic_names, not_empty, require
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
@@ -20,6 +20,7 @@ def check(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Seque
     not_empty(request.group_id, "GroupId")
     not_empty(request.instance_id, "InstanceId")
     not_empty(request.rack_id, "RackId")
+    check_topic_names(request.subscribed_topic_names)
     if request.member_epoch == JOINING:
         _check_joining(request)
     elif request.member_epoch == LEAVING_FOR_A_WHILE:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from coordinator.engine.result import Result, Ticket
 from coordinator.group.assignment import Assignment
 from coordinator.group.modern.group import JOINING, LEAVING
-from coordinator.group.modern.requests import not_empty, require
+from coordinator.group.modern.requests import check_topic_names, not_empty, require
 from coordinator.group.records import GroupResult
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.initialization import Initialize, initialize, missing
@@ -51,6 +51,7 @@ def check(request: ShareGroupHeartbeatRequest) -> None:
     not_empty(request.member_id, "MemberId")
     not_empty(request.group_id, "GroupId")
     not_empty(request.rack_id, "RackId")
+    check_topic_names(request.subscribed_topic_names)
     if request.member_epoch == JOINING:
         require(bool(request.subscribed_topic_names), "SubscribedTopicNames must be set in first request.")
     else:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from coordinator.group.assignment import Assignment
 from coordinator.group.assignors.simple import Subscriber, assign
+from coordinator.group.modern.requests import check_topic_names
 from coordinator.group.modern.topic_ids import TopicIds
 from coordinator.group.modern.update import MemberTarget, SubscriptionUpdate
 from coordinator.group.share import records
@@ -22,11 +23,13 @@ class ShareUpdate(SubscriptionUpdate[ShareMember, Assignment]):
 
     def settle(self, before: ShareMember, after: ShareMember) -> tuple[int, ShareMember]:
         """Applies a member's change or heartbeat, with all its consequences. Returns the group's epoch after the
-        decision, and the member."""
+        decision, and the member. Raises INVALID_REQUEST."""
         group = self.group
         if after != before:
             self.result.records.append(records.COMMON.member(group.group_id, after))
         bump = after.topic_names != before.topic_names
+        if bump:
+            check_topic_names(self.subscribed(before, after))
         if group.assignment_epoch >= group.epoch:
             bump = bump or is_assignment_pending(group)
         epoch = self.epoch(before, after, bump=bump)

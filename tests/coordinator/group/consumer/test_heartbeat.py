@@ -6,6 +6,7 @@ import pytest
 
 from coordinator.group.consumer import records
 from coordinator.group.consumer.member import Member, MemberState
+from coordinator.group.modern.requests import MAX_TOPIC_NAMES
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from tests.coordinator.driver import START_MS
@@ -353,3 +354,20 @@ def test_other_requests_that_make_no_sense_are_refused(groups: Groups) -> None:
     )
     assert groups.refusal(lambda: groups.heartbeat("a", 1))[0] is ErrorCode.GROUP_ID_NOT_FOUND
     assert groups.refusal(lambda: groups.heartbeat("a", -1))[0] is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_the_members_of_a_group_name_only_so_many_topics(groups: Groups) -> None:
+    """Without the limit, one heartbeat with 200,000 names would keep the broker's other clients waiting for a second.
+    The members' common topics count once."""
+    names = [f"topic-{number}" for number in range(MAX_TOPIC_NAMES + 1)]
+    problem = (
+        ErrorCode.INVALID_REQUEST,
+        ("The members of a group can subscribe to at most 20,000 topics by name, not to 20,001."),
+    )
+    assert groups.refusal(lambda: groups.join("a", names)) == problem
+    groups.join("a", names[1:])
+    groups.advance(SOON_MS)
+    epoch = groups.join("b", names[1:]).member_epoch
+    assert groups.refusal(lambda: groups.join("c", names[:1])) == problem
+    assert groups.refusal(lambda: groups.heartbeat("b", epoch, topics=names[:1])) == problem
+    groups.heartbeat("b", epoch, topics=names[1:2])

@@ -10,6 +10,7 @@ from coordinator.group.classic.rendezvous import COMPLETING_REBALANCE, EMPTY, PR
 from coordinator.group.consumer import records
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import MemberState
+from coordinator.group.modern.requests import MAX_TOPIC_NAMES
 from coordinator.group.records import GroupRecord, classic_group_gone
 from protocol.consumer_protocol import ConsumerProtocolAssignment, read
 from protocol.errors import ErrorCode
@@ -313,3 +314,13 @@ def test_an_administrator_removes_members_of_either_protocol(groups: MixedGroups
         ErrorCode.UNKNOWN_MEMBER_ID,
     ]
     assert groups.group.members == {}
+
+
+def test_a_classic_member_of_a_consumer_group_names_only_so_many_topics(groups: MixedGroups, foo: Uuid) -> None:
+    groups.join("a", ["foo"])
+    names = tuple(f"topic-{number}" for number in range(MAX_TOPIC_NAMES))
+    member_id = groups.classic_join("").answer.member_id
+    for topics in (names, ("foo", *names)):
+        code, message = groups.refusal(lambda topics=topics: groups.classic_join(member_id, topics=topics).answer)  # type: ignore[misc]
+        assert code is ErrorCode.INVALID_REQUEST
+        assert message.endswith("at most 20,000 topics by name, not to 20,001.")

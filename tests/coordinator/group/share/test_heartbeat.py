@@ -6,6 +6,7 @@ import pytest
 
 from coordinator.engine.result import Result
 from coordinator.group.group import GroupType
+from coordinator.group.modern.requests import MAX_TOPIC_NAMES
 from coordinator.group.offsets.commit import commit_transactional
 from coordinator.group.records import AnyRecord, GroupRecord
 from coordinator.group.share.describe import described
@@ -241,3 +242,12 @@ def test_topics_that_are_gone_leave_the_book() -> None:
     groups.enter("m1", "topic")
     groups.send(lambda ticket, now_ms: topics_deleted(groups.shard.state, {"topic": groups.topic_id}, now_ms))
     assert groups.share.topics.is_empty
+
+
+def test_the_members_of_a_share_group_name_only_so_many_topics() -> None:
+    groups = ShareGroups()
+    names = [f"topic-{number}" for number in range(MAX_TOPIC_NAMES + 1)]
+    assert groups.refusal_of("a", 0, *names) is ErrorCode.INVALID_REQUEST
+    groups.beat("a", 0, *names[1:])
+    groups.beat("b", 0, *names[1:])
+    assert groups.refusal_of("c", 0, names[0]) is ErrorCode.INVALID_REQUEST

@@ -61,9 +61,10 @@ public class KafkaClusterTestKit implements AutoCloseable {
     private final Map<String, Object> settings;
     private final Map<Integer, Node> brokers = new TreeMap<>();
     private final Map<Integer, Integer> ports = new TreeMap<>();
-    private final int controllerId;
-    private final String controllerAddress;
-    private final Node controller;
+    /** The addresses of the voters, which are combined nodes or processes of their own. */
+    private final Map<Integer, String> voters = new TreeMap<>();
+    /** The controllers that are no brokers. */
+    private final Map<Integer, Node> controllers = new TreeMap<>();
     private boolean isFormatted;
 
     public static class Builder {
@@ -97,7 +98,6 @@ public class KafkaClusterTestKit implements AutoCloseable {
         }
     }
 
-    /** One controller is started, however many the test asks for: Odradek has no quorum of several. */
     private KafkaClusterTestKit(TestKitNodes nodes, Map<String, Object> settings) throws Exception {
         rejectClasses(settings);
         for (TestKitNode node : nodes.brokerNodes().values())
@@ -105,14 +105,16 @@ public class KafkaClusterTestKit implements AutoCloseable {
         this.nodes = nodes;
         this.settings = settings;
         Path folder = nextFolder();
-        controllerId = nodes.controllerNodes().firstKey();
-        controllerAddress = "localhost:" + Node.freePort();
+        for (int id : nodes.controllerNodes().keySet())
+            voters.put(id, "localhost:" + Node.freePort());
         for (int id : nodes.brokerNodes().keySet())
             ports.put(id, Node.freePort());
         for (TestKitNode node : nodes.brokerNodes().values())
-            brokers.put(node.id(), new Node(node.id(), properties(node, node.id() == controllerId, true), folder));
-        controller = brokers.containsKey(controllerId) ? null
-                : new Node(controllerId, properties(nodes.controllerNodes().get(controllerId), true, false), folder);
+            brokers.put(node.id(), new Node(node.id(), properties(node, voters.containsKey(node.id()), true), folder));
+        for (TestKitNode node : nodes.controllerNodes().values()) {
+            if (!brokers.containsKey(node.id()))
+                controllers.put(node.id(), new Node(node.id(), properties(node, true, false), folder));
+        }
     }
 
     private static void rejectClasses(Map<String, ?> settings) {
@@ -144,7 +146,8 @@ public class KafkaClusterTestKit implements AutoCloseable {
             all.putIfAbsent("inter.broker.listener.name", client);
         all.putIfAbsent("controller.listener.names", quorum);
         all.putIfAbsent("log.cleaner.dedupe.buffer.size", "2097152");
-        all.put("controller.quorum.voters", controllerId + "@" + controllerAddress);
+        all.put("controller.quorum.voters", voters.entrySet().stream()
+                .map(voter -> voter.getKey() + "@" + voter.getValue()).collect(Collectors.joining(",")));
         all.put("process.roles", serves && controls ? "broker,controller" : serves ? "broker" : "controller");
         all.put("node.id", String.valueOf(node.id()));
         all.put("log.dirs", serves ? String.join(",", node.logDataDirectories()) : node.metadataDirectory());
@@ -228,7 +231,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
         for (String listener : asked.split(",")) {
             String name = listener.substring(0, listener.indexOf("://"));
             if (name.equals(quorum) && controls)
-                listeners.add(quorum + "://" + controllerAddress);
+                listeners.add(quorum + "://" + voters.get(id));
             if (!name.equals(quorum) && serves) {
                 int port = name.equals(client) ? ports.get(id) : Node.freePort();
                 if (!asked.contains(client + "://"))
@@ -240,9 +243,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
     }
 
     private List<Node> processesInOrder() {
-        List<Node> all = new ArrayList<>();
-        if (controller != null)
-            all.add(controller);
+        List<Node> all = new ArrayList<>(controllers.values());
         all.addAll(brokers.values());
         return all;
     }
@@ -336,7 +337,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
     }
 
     public String bootstrapControllers() {
-        return controllerAddress;
+        return String.join(",", voters.values());
     }
 
     public Map<Integer, Node> processes() {
@@ -347,8 +348,8 @@ public class KafkaClusterTestKit implements AutoCloseable {
         return ports.get(id);
     }
 
-    public int controllerPort() {
-        return Integer.parseInt(controllerAddress.split(":")[1]);
+    public List<Integer> controllerPorts() {
+        return voters.values().stream().map(address -> Integer.parseInt(address.split(":")[1])).collect(Collectors.toList());
     }
 
     public Map<Integer, ControllerServer> controllers() {
@@ -371,17 +372,16 @@ public class KafkaClusterTestKit implements AutoCloseable {
         return new MockFaultHandler("nonFatal");
     }
 
-    /** Stops the brokers first: they tell the controller. */
+    /** Stops the brokers first: they tell the controllers. */
     @Override
     public void close() {
         try {
             brokers.values().forEach(Node::stop);
             for (Node node : brokers.values())
                 node.awaitStopped();
-            if (controller != null) {
-                controller.stop();
-                controller.awaitStopped();
-            }
+            controllers.values().forEach(Node::stop);
+            for (Node node : controllers.values())
+                node.awaitStopped();
             Utils.delete(new File(nodes.baseDirectory()));
         } catch (IOException | InterruptedException e) {
             throw new RuntimeException(e);

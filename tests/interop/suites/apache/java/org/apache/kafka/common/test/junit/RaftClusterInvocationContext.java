@@ -69,7 +69,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
     @Override
     public String getDisplayName(int index) {
-        return String.format("%s [%d] Odradek %s, %s", name, index, combined ? "combined" : "with a controller",
+        return String.format("%s [%d] Odradek %s, %s", name, index, combined ? "combined" : "with controllers",
                 String.join(",", config.displayTags()));
     }
 
@@ -344,7 +344,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public List<Integer> controllerBoundPorts() {
-            return List.of(kit.controllerPort());
+            return kit.controllerPorts();
         }
 
         @Override
