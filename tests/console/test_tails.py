@@ -348,6 +348,14 @@ def test_a_tail_ends_with_its_login_only(console: ConsoleProcess, broker: Broker
         stays.until_values("1", "2")
 
 
+def test_a_live_part_leaves_the_notice_to_the_next_page(browser: Browser, broker: Broker) -> None:
+    broker.create_topic("tails-notice", partitions=1)
+    answer = browser.post("/topics/tails-notice/produce", {"csrf": browser.csrf, "value": "x"})
+    with browser.events("/live/overview") as events:
+        next(events)
+    assert "written to partition 0 at offset 0" in browser.get(answer.headers["location"]).words
+
+
 def test_only_so_many_live_pages_are_open_at_once(broker: Broker) -> None:
     broker.create_topic("tails-crowd", partitions=1)
     with running_console(broker.bootstrap) as console:
