@@ -15,6 +15,7 @@ import uvicorn
 from cli.exits import DONE
 from client.address import Address
 from client.clock import SystemClock
+from client.registry import RegistryAddress
 from commands.client.connecting import addresses, destination, security_protocol
 from commands.client.settings import BOOTSTRAP, ClientSetting
 from commands.errors import CommandError, misuse
@@ -23,7 +24,7 @@ from console.audit import ChangeLog
 from console.guard import LOCAL_NAMES
 from console.login import Door, SaslDoor, TokenDoor
 from console.reading import Masks, RecordOpener
-from console.registry import RegistryAddress, SchemaRegistry
+from console.registry import SchemaRegistry
 from console.rendering import Templates
 from console.schemas import FileSchemas
 from console.tailing import Tails
