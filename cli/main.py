@@ -59,7 +59,7 @@ def _run(words: list[str]) -> int:
 def _without_command(words: Sequence[str]) -> int:
     """Answers a line that names no command: --help, --version, or an error with a suggestion."""
     if words[:1] == ["--version"]:
-        sys.stdout.write(f"odradek {_version()}\n")
+        _print(f"odradek {_version()}\n")
         return DONE
     if words[:1] in (["-h"], ["--help"]):
         sections = "".join(f"\n{title}:\n{listing(commands)}\n" for title, commands in FAMILIES.items())
