@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container
 
+from coordinator.cluster.configs.alter import check_length
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.image import Image
@@ -93,6 +94,8 @@ class CreateTopicsDecision:
             message = f"Null value not supported for topic configs: {','.join(without_value)}"
             raise KafkaError(ErrorCode.INVALID_CONFIG, message)
         configs = {config.name: config.value for config in topic.configs if config.value is not None}
+        for value in configs.values():
+            check_length(value)
         if configs:
             self._rules.check(ConfigResource(ResourceType.TOPIC, topic.name), configs)
         return configs
