@@ -231,6 +231,10 @@ bench-clusters: $(BENCH_SETUP) ## compare clusters of three brokers: ROWS="clust
 	$(BIN)/python -m bench.clusters $(if $(ROWS),--rows $(ROWS)) $(if $(CLUSTERS),--clusters $(CLUSTERS)) \
 		$(if $(RESULTS),--results $(RESULTS))
 
+.PHONY: bench-controllers
+bench-controllers: $(SETUP) ## compare three controllers, idle, busy and with 100,000 partitions: PEERS="odradek kafka"
+	$(BIN)/python -m bench.controllers $(if $(PEERS),--peers $(PEERS))
+
 .PHONY: bench-smoke
 bench-smoke: $(BENCH_SETUP) ## test the benchmark: tiny loads, no timing asserted
 	$(BENCH) --smoke

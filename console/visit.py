@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from commands.client.cluster_client import ClusterClient
 from commands.errors import misuse
@@ -146,18 +147,28 @@ class PageRequest:
         if len(self.terms.streams) >= MAX_STREAMS:
             return JSONResponse({"error": f"{MAX_STREAMS} live pages are open already"}, 503)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(self._counted(events), media_type="text/event-stream", headers=headers)
+        return EventStream(self._while_logged_in(events), self.terms.streams, headers)
 
-    async def _counted(self, events: AsyncIterator[str]) -> AsyncIterator[str]:
-        entry = object()
-        self.terms.streams.add(entry)
+    async def _while_logged_in(self, events: AsyncIterator[str]) -> AsyncIterator[str]:
+        async for text in events:
+            if self.visitor.is_out:
+                return
+            yield text
+
+
+class EventStream(StreamingResponse):
+    """A response of server-sent events, which is counted while it is sent."""
+
+    def __init__(self, events: AsyncIterator[str], streams: set[object], headers: Mapping[str, str]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=headers)
+        self._streams = streams
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._streams.add(self)
         try:
-            async for text in events:
-                if self.visitor.is_out:
-                    return
-                yield text
+            await super().__call__(scope, receive, send)
         finally:
-            self.terms.streams.discard(entry)
+            self._streams.discard(self)
 
 
 Handler: TypeAlias = Callable[[PageRequest], Awaitable[Response]]

@@ -94,6 +94,15 @@ class Browser:
         finally:
             connection.close()
 
+    @contextmanager
+    def opened(self, path: str) -> Iterator[int]:
+        """Opens server-sent events, and yields the status of the response."""
+        connection, response = self._send("GET", path, None, {})
+        try:
+            yield response.status
+        finally:
+            connection.close()
+
     def _send(
         self, method: str, path: str, body: str | None, headers: Mapping[str, str]
     ) -> tuple[HTTPConnection, HTTPResponse]:

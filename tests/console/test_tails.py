@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Literal
 
 import pytest
 from confluent_kafka import Producer
 
+from console.visit import MAX_STREAMS
 from odradek.testing import Acl, Broker, Cluster
 from tests.console.browser import TIMEOUT_S, Browser, ConsoleProcess, produce, running_console
 
@@ -343,6 +346,26 @@ def test_a_tail_ends_with_its_login_only(console: ConsoleProcess, broker: Broker
         with pytest.raises(StopIteration):
             left.until(lambda: len(left.values) > 1)
         stays.until_values("1", "2")
+
+
+def test_a_live_part_leaves_the_notice_to_the_next_page(browser: Browser, broker: Broker) -> None:
+    broker.create_topic("tails-notice", partitions=1)
+    answer = browser.post("/topics/tails-notice/produce", {"csrf": browser.csrf, "value": "x"})
+    with browser.events("/live/overview") as events:
+        next(events)
+    assert "written to partition 0 at offset 0" in browser.get(answer.headers["location"]).words
+
+
+def test_only_so_many_live_pages_are_open_at_once(broker: Broker) -> None:
+    broker.create_topic("tails-crowd", partitions=1)
+    with running_console(broker.bootstrap) as console:
+        browser = console.browser()
+        with ThreadPoolExecutor(20) as callers, ExitStack() as tabs:
+            paths = ["/live/records/tails-crowd?live=1"] * (MAX_STREAMS + 30)
+            statuses = Counter(callers.map(lambda path: tabs.enter_context(browser.opened(path)), paths))
+            assert statuses == {200: MAX_STREAMS, 503: 30}
+            assert browser.get("/topics/tails-crowd").status == 200
+        wait_until(lambda: browser.get("/live/records/tails-crowd?order=oldest&value=x").status == 200)
 
 
 def test_a_search_that_fails_says_so_and_ends(browser: Browser, broker: Broker) -> None:

@@ -66,6 +66,9 @@ Request(pre, e, n, s) == [pre |-> pre, epoch |-> e, from |-> n, end |-> End(s)]
 Granting(n, kinds, e) == {g.by : g \in {g \in granted : g.to = n /\ g.epoch = e /\ g.pre \in kinds}}
 Batch(e, id, voters) == [epoch |-> e, id |-> id, voters |-> voters]
 
+\* The epochs that a node may hear of: of others, and of messages that were sent long ago.
+Heard == {epoch[n] : n \in Nodes} \cup {m.epoch : m \in asked \cup granted \cup fetched} \cup DOMAIN led
+
 \* ---- Elections
 
 LearnEpoch(n, e) ==
@@ -273,7 +276,7 @@ Init ==
 
 Next ==
     \E n \in Nodes :
-        \/ \E other \in Nodes : LearnEpoch(n, epoch[other])
+        \/ \E e \in Heard : LearnEpoch(n, e)
         \/ role[n] = "Resigned" /\ LearnEpoch(n, epoch[n] + 1)
         \/ BecomeProspective(n) \/ LosePreVote(n) \/ BecomeCandidate(n) \/ Resign(n)
         \/ \E request \in asked : GrantPreVote(n, request) \/ GrantVote(n, request)

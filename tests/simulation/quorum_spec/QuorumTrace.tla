@@ -70,7 +70,7 @@ MayWrite == Len(log[N]) < Len(Target) /\ IsPrefix(log[N], Target) /\ Next1.epoch
 \* Actions of the node; only those that may lead to the event.
 Act ==
     \/ /\ epoch[N] < Event.epoch
-       /\ \/ \E other \in Nodes : epoch[other] <= Event.epoch /\ LearnEpoch(N, epoch[other])
+       /\ \/ \E e \in Heard : e <= Event.epoch /\ LearnEpoch(N, e)
           \/ role[N] = "Resigned" /\ LearnEpoch(N, epoch[N] + 1)
           \/ BecomeCandidate(N)
     \/ BecomeProspective(N) \/ LosePreVote(N)
