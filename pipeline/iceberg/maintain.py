@@ -78,12 +78,12 @@ def maintain(spark: SparkSession, config: MaintainConfig, place: TablePlace) -> 
         table.java()  # an error if there is no table
         dead = dead_letters_of(table)
         with place.catalog.exclusive(table.name):  # a load holds this lock for its dead letters, too
-            done += [Maintenance(each, config).run() for each in (table, dead) if each.exists()]
+            done += [TableMaintenance(each, config).run() for each in (table, dead) if each.exists()]
     return done
 
 
 @dataclass(frozen=True, slots=True)
-class Maintenance:
+class TableMaintenance:
     """The maintenance of one table."""
 
     table: IcebergTable
