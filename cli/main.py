@@ -72,7 +72,7 @@ def _without_command(words: Sequence[str]) -> int:
         return fail(MISUSED, f"unknown command {words[0]}{did_you_mean(words[0], known)} (see `odradek --help`)")
     rest = words[1:]
     if rest[:1] in (["-h"], ["--help"]):
-        sys.stdout.write(f"usage: odradek {words[0]} COMMAND [OPTION…]\n\ncommands:\n{listing(below)}\n")
+        _print(f"usage: odradek {words[0]} COMMAND [OPTION…]\n\ncommands:\n{listing(below)}\n")
         return DONE
     if not rest:
         return fail(MISUSED, f"COMMAND is missing after {words[0]}: {', '.join(below)}")
