@@ -169,6 +169,10 @@ conformance: $(SETUP) ## suites that others wrote: SUITES="kafka-python sarama a
 simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all, in JOBS=N processes (one per core); each failing seed is printed
 	$(BIN)/python -m tests.simulation $(or $(SEEDS),0-999) $(WORLDS) $(if $(JOBS),--jobs $(JOBS))
 
+.PHONY: trace-quorum
+trace-quorum: $(SETUP) ## check what the nodes of the world quorum do against its TLA+ specification, by TLC: SEEDS=0-99
+	$(BIN)/python -m tests.simulation.quorum_trace $(or $(SEEDS),0-99)
+
 .PHONY: fuzz
 fuzz: $(SETUP) ## send broken frames to a whole broker: SEEDS=0-99 FRAMES=100000 per seed, VISITS=12,17 of a seed, COVERAGE=1 SHRINK=1 LARGE=1 DENIED=1
 	$(BIN)/python -m $(if $(COVERAGE),,tests.installed) tests.fuzz $(or $(SEEDS),0-99) --frames $(or $(FRAMES),100000) \
@@ -226,6 +230,10 @@ bench: $(BENCH_SETUP) ## compare with other brokers: LOADS="produce consume" PEE
 bench-clusters: $(BENCH_SETUP) ## compare clusters of three brokers: ROWS="cluster-many" CLUSTERS="odradek kafka" RESULTS=bench/results
 	$(BIN)/python -m bench.clusters $(if $(ROWS),--rows $(ROWS)) $(if $(CLUSTERS),--clusters $(CLUSTERS)) \
 		$(if $(RESULTS),--results $(RESULTS))
+
+.PHONY: bench-controllers
+bench-controllers: $(SETUP) ## compare three controllers, idle, busy and with 100,000 partitions: PEERS="odradek kafka"
+	$(BIN)/python -m bench.controllers $(if $(PEERS),--peers $(PEERS))
 
 .PHONY: bench-smoke
 bench-smoke: $(BENCH_SETUP) ## test the benchmark: tiny loads, no timing asserted

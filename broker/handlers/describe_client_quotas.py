@@ -26,7 +26,8 @@ async def describe_client_quotas(call: Call[DescribeClientQuotasRequest]) -> Des
     matches = EntityFilter(call.request).matches
 
     def answer(quota: tuple[Entity, Mapping[str, float]]) -> EntryData | None:
-        return described(*quota) if matches(quota[0]) else None
+        entity, values = quota
+        return described(entity, values) if values and matches(entity) else None  # the last value may just be removed
 
     entries = await call.turns().find(answer, list(call.host.image.quotas.items()))
     call.announce(len(entries))

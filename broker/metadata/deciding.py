@@ -82,7 +82,7 @@ class LongDecisions:
 
 COST_OF_ENTRY: Final = {"filters": MAX_ENTRIES_ON_LOOP + 1}
 """Arrays whose entries are much more work than others: DeleteAcls compares a filter with many of the cluster's access
-control entries, so that a thread decides on a single one."""
+control entries, so a thread decides even a request with one entry."""
 
 COUNTS: Final = {"num_partitions", "count"}
 """Fields of CreateTopics and CreatePartitions with the number of partitions to create, each of which is as much work as

@@ -62,7 +62,7 @@ class Registry:
         return registered
 
     def _close(self, topics: set[str]) -> None:
-        """Leaves out topics whose znodes can't be accessed: one such topic would keep all others from being published."""
+        """Leaves out topics whose znodes can't be accessed: one such topic would stop the publication of all others."""
         if topics:
             names, count = ", ".join(sorted(topics)[:3]), len(topics)
             logger.warning(

@@ -1,5 +1,5 @@
-"""Tests small requests about all of something: no callback of the event loop goes over all of it, however much there
-is. The work of a callback is counted in lines of Python."""
+"""Tests small requests that list all entries: no callback of the event loop goes over all of them, however many there
+are. The work of a callback is counted in lines of Python."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def transactions(broker: InProcess, count: int) -> None:
 
 
 class Case(NamedTuple):
-    """What there is much of, and the request that lists it."""
+    """Creates the entries, and has the request that lists them."""
 
     make: Callable[[InProcess, int], Awaitable[None]]
     request: Any

@@ -153,6 +153,7 @@ class UserScramCredentials:
     def __init__(self, image: Image, request: DescribeUserScramCredentialsRequest) -> None:
         self._credentials = image.scram_credentials
         named = Counter(user.name for user in request.users or ())
+        self._names_users = bool(named)
         self._counts: Mapping[str, int] = named or dict.fromkeys((record.name for record in self._credentials), 1)
 
     @property
@@ -160,13 +161,13 @@ class UserScramCredentials:
         """Returns the users to describe, each once."""
         return list(self._counts)
 
-    def describe(self, user: str) -> DescribeUserScramCredentialsResult:
+    def describe(self, user: str) -> DescribeUserScramCredentialsResult | None:
         """Returns the mechanisms of a user; an error if the request names the user twice, or the user has no
-        credentials.
+        credentials. Returns None for a user whose credentials were deleted after a request for all users had begun.
         """
         found = (self._credentials.find(user, mechanism) for mechanism in sorted(DIGESTS))
         infos = [CredentialInfo(mechanism=one.mechanism, iterations=one.iterations) for one in found if one is not None]
-        return _described(user, self._counts[user], infos)
+        return _described(user, self._counts[user], infos) if infos or self._names_users else None
 
 
 def _described(user: str, count: int, infos: list[CredentialInfo]) -> DescribeUserScramCredentialsResult:

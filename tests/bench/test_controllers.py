@@ -1,0 +1,56 @@
+"""Tests the benchmark of controllers, without processes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from bench.clusters.makes import Make
+from bench.controllers import NODES, Quorum, table
+
+
+class NoMake(Make):
+    """Stores how nodes would be formatted."""
+
+    title = "none"
+    ready = re.compile(b"ready")
+
+    def __init__(self) -> None:
+        self.formatted: list[tuple[str, tuple[str, ...]]] = []
+
+    def storage_tool(self) -> list[str]:
+        return []
+
+    def command(self, properties: Path, *, is_controller: bool) -> list[str]:
+        return []
+
+    def format(self, properties: Path, *arguments: str) -> None:
+        self.formatted.append((properties.read_text(), arguments))
+
+
+def test_all_controllers_are_formatted_with_the_same_voters(tmp_path: Path) -> None:
+    make = NoMake()
+    quorum = Quorum(make, tmp_path)
+    quorum.lay_out(3_000)
+    voters = ",".join(f"{node}@{quorum.addresses[node]}:{directory}" for node, directory in NODES.items())
+    assert [arguments for _, arguments in make.formatted] == [("--initial-controllers", voters)] * 3
+    for node_id, (properties, _) in zip(NODES, make.formatted, strict=True):
+        assert f"node.id={node_id}\n" in properties
+        assert f"listeners=CONTROLLER://{quorum.addresses[node_id]}\n" in properties
+        assert "metadata.log.max.record.bytes.between.snapshots=3000\n" in properties
+
+
+def test_the_snapshot_of_the_formatting_does_not_count(tmp_path: Path) -> None:
+    folder = tmp_path / "101" / "__cluster_metadata-0"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020}-{0:010}.checkpoint").touch()
+    quorum = Quorum(NoMake(), tmp_path)
+    assert quorum.snapshots(101) == 0
+    (folder / f"{17:020}-{1:010}.checkpoint").touch()
+    assert quorum.snapshots(101) == 1
+
+
+def test_the_table_has_a_column_for_each_software() -> None:
+    assert table(
+        {"A": {"changes per second": 1234.5, "start, s": 1.5}, "B": {"changes per second": 99, "start, s": 2}}
+    ) == ("| | A | B |\n|---|---|---|\n| changes per second | 1,234 | 99.00 |\n| start, s | 1.50 | 2.00 |")
