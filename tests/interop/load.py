@@ -93,7 +93,7 @@ class Reader(threading.Thread):
             for partition, end in ends.items()
         )
 
-    def finish(self, timeout_s: float = 60) -> None:
+    def finish(self, timeout_s: float = 240) -> None:
         """Reads up to the broker's current end offsets, and stops."""
         deadline = time.monotonic() + timeout_s
         asker = Consumer({"bootstrap.servers": self._servers, "group.id": "unused"})
@@ -133,9 +133,9 @@ class Load:
     def check(self) -> int:
         """Checks that no acknowledged record is lost or at another offset, and that the reader never went back; returns
         the number of acknowledged records."""
-        assert not self.reader.faults
+        assert self.reader.faults == [], self.reader.faults
         for partition, writer in enumerate(self.writers):
-            assert not writer.failures
+            assert writer.failures == [], writer.failures[:9]
             check(writer, self.reader.seen[partition], exactly_once=partition % len(WRITERS) != 2)
         return sum(len(writer.acknowledged) for writer in self.writers)
 

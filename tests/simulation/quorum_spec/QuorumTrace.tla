@@ -109,6 +109,14 @@ TraceNext ==
                            ELSE Explore
     \/ position > Len(Trace) /\ PrintT("accepted") /\ UNCHANGED all
 
+\* The invariants, once an event is explained.
+Settled(invariant) == steps = 0 => invariant
+ElectionSafetyHolds == Settled(ElectionSafety)
+CommittedStaysTheSame == Settled(CommittedIsTheSame)
+LeadersAreComplete == Settled(LeaderCompleteness)
+HighWatermarksAreInLogs == Settled(HighWatermarkIsInTheLog)
+AllRolesAreValid == Settled(RolesAreValid)
+
 TraceSpec == TraceInit /\ [][TraceNext]_all
 
 =============================================================================
