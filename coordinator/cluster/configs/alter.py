@@ -14,7 +14,7 @@ import protocol.messages.alter_configs as legacy
 import protocol.messages.incremental_alter_configs as incremental
 from coordinator.cluster.brokers.features import MIN_ISR
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
-from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.configs.rules import ConfigRules, check_length
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import ClusterResult, MetadataRecord
 from coordinator.cluster.rejections import error_message
@@ -23,9 +23,6 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.metadata_records.settings import ConfigRecord
 from protocol.metadata_records.topics import ClearElrRecord
 from protocol.numbers import whole_number
-
-MAX_VALUE_LENGTH = 0x7FFF
-"""Maximum length of a config's value: the older format of the record has a 16-bit length."""
 
 
 class AlterOperation(IntEnum):
@@ -359,16 +356,6 @@ class _Alteration:
                 message = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
                 raise KafkaError(ErrorCode.INVALID_CONFIG, message)
         check_length(record.value)
-
-
-def check_length(value: str | None) -> None:
-    """Raises INVALID_CONFIG for a value that is longer than MAX_VALUE_LENGTH, before anything else looks at it."""
-    if value is not None and len(value) > MAX_VALUE_LENGTH:
-        message = (
-            "The configuration value cannot be added because it exceeds the maximum value size of "
-            f"{MAX_VALUE_LENGTH} bytes."
-        )
-        raise KafkaError(ErrorCode.INVALID_CONFIG, message)
 
 
 def _check_known(_resource: ConfigResource, changes: Iterable[incremental.AlterableConfig]) -> None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container
 
-from coordinator.cluster.configs.alter import check_length
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
-from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.configs.rules import ConfigRules, check_length
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import ClusterResult, MetadataRecord
