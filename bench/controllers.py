@@ -87,7 +87,7 @@ class Size(NamedTuple):
     """Bytes of metadata after which a controller makes a snapshot."""
 
 
-class Quorum:
+class ThreeControllers:
     """Three controllers."""
 
     def __init__(self, make: Make, work: Path) -> None:
@@ -135,10 +135,10 @@ class Quorum:
         return sum(not file.name.startswith("0" * 20) for file in found)
 
 
-class Client:
+class ActiveClient:
     """Sends requests to whichever controller is active."""
 
-    def __init__(self, quorum: Quorum) -> None:
+    def __init__(self, quorum: ThreeControllers) -> None:
         self._addresses = quorum.addresses
         self._clock = SystemClock()
         self._connections: dict[int, Connection] = {}
@@ -173,10 +173,10 @@ class Client:
             connection.abort()
 
 
-class Broker:
+class HeartbeatingBroker:
     """A broker that only registers and sends heartbeats."""
 
-    def __init__(self, client: Client, broker_id: int) -> None:
+    def __init__(self, client: ActiveClient, broker_id: int) -> None:
         self._client, self._broker_id = client, broker_id
         self._epoch = -1
 
@@ -222,7 +222,7 @@ class Broker:
             await self._beat()
 
 
-async def create(client: Client, topic: str, partitions: int) -> None:
+async def create(client: ActiveClient, topic: str, partitions: int) -> None:
     """Creates a topic."""
     places = [
         CreatableReplicaAssignment(partition_index=index, broker_ids=[BROKERS[(index + turn) % 3] for turn in range(3)])
@@ -234,7 +234,7 @@ async def create(client: Client, topic: str, partitions: int) -> None:
     )
 
 
-async def change(client: Client, topic: str, number: int) -> None:
+async def change(client: ActiveClient, topic: str, number: int) -> None:
     """Changes a config of a topic."""
     config = AlterableConfig(name="retention.ms", config_operation=0, value=str(1_000 + number))
     resource = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=[config])
@@ -242,13 +242,13 @@ async def change(client: Client, topic: str, number: int) -> None:
     await client.ask(request, IncrementalAlterConfigsResponse, lambda answer: answer.responses[0].error_code)
 
 
-async def changes_per_second(quorum: Quorum, duration_s: float) -> float:
+async def changes_per_second(quorum: ThreeControllers, duration_s: float) -> float:
     """Returns the changes of WRITERS connections, each of which sends one after another."""
     done, ends_s = 0, time.monotonic() + duration_s
 
     async def write(writer: int) -> None:
         nonlocal done
-        client = Client(quorum)
+        client = ActiveClient(quorum)
         for number in itertools.count():
             await change(client, f"small-{writer}", number)
             if time.monotonic() > ends_s:
@@ -261,9 +261,9 @@ async def changes_per_second(quorum: Quorum, duration_s: float) -> float:
 
 
 @asynccontextmanager
-async def brokers(client: Client) -> AsyncIterator[None]:
+async def brokers(client: ActiveClient) -> AsyncIterator[None]:
     """Registers all brokers, and lets them live."""
-    registered = [Broker(client, broker_id) for broker_id in BROKERS]
+    registered = [HeartbeatingBroker(client, broker_id) for broker_id in BROKERS]
     for broker in registered:
         await broker.register()
     tasks = [asyncio.ensure_future(broker.live()) for broker in registered]
@@ -274,7 +274,7 @@ async def brokers(client: Client) -> AsyncIterator[None]:
             task.cancel()
 
 
-async def idle(quorum: Quorum, client: Client, duration_s: float) -> dict[str, float]:
+async def idle(quorum: ThreeControllers, client: ActiveClient, duration_s: float) -> dict[str, float]:
     """Returns processor shares and memory of the active controller, and the means of the others."""
     before = {node_id: node.cpu_s() for node_id, node in quorum.nodes.items()}
     await asyncio.sleep(duration_s)
@@ -288,7 +288,7 @@ async def idle(quorum: Quorum, client: Client, duration_s: float) -> dict[str, f
     }
 
 
-async def restart(quorum: Quorum, node_id: int) -> float:
+async def restart(quorum: ThreeControllers, node_id: int) -> float:
     """Starts a controller, and returns the seconds until it has loaded its snapshot and the log after it."""
     began_s = time.monotonic()
     quorum.nodes[node_id].start()
@@ -296,7 +296,7 @@ async def restart(quorum: Quorum, node_id: int) -> float:
     return time.monotonic() - began_s
 
 
-async def fail_over(quorum: Quorum, client: Client, number: int) -> float:
+async def fail_over(quorum: ThreeControllers, client: ActiveClient, number: int) -> float:
     """Kills the active controller, and returns the seconds until the next change is made. Then starts it again."""
     killed = client.active
     quorum.nodes[killed].kill()
@@ -311,12 +311,12 @@ async def fail_over(quorum: Quorum, client: Client, number: int) -> float:
 async def measure(make: Make, work: Path, size: Size) -> dict[str, float]:
     """Returns the figures of one software."""
     figures: dict[str, float] = {}
-    quorum = Quorum(make, work)
+    quorum = ThreeControllers(make, work)
     quorum.lay_out(size.snapshot_bytes)
     async with AsyncExitStack() as stack:
         stack.callback(lambda: [node.stop() for node in quorum.nodes.values()])
         await asyncio.to_thread(quorum.start)
-        client = Client(quorum)
+        client = ActiveClient(quorum)
         stack.push_async_callback(client.close)
         await stack.enter_async_context(brokers(client))
         for writer in range(WRITERS):

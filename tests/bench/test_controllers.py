@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from bench.clusters.makes import Make
-from bench.controllers import NODES, Quorum, table
+from bench.controllers import NODES, ThreeControllers, table
 
 
 class NoMake(Make):
@@ -30,7 +30,7 @@ class NoMake(Make):
 
 def test_all_controllers_are_formatted_with_the_same_voters(tmp_path: Path) -> None:
     make = NoMake()
-    quorum = Quorum(make, tmp_path)
+    quorum = ThreeControllers(make, tmp_path)
     quorum.lay_out(3_000)
     voters = ",".join(f"{node}@{quorum.addresses[node]}:{directory}" for node, directory in NODES.items())
     assert [arguments for _, arguments in make.formatted] == [("--initial-controllers", voters)] * 3
@@ -44,7 +44,7 @@ def test_the_snapshot_of_the_formatting_does_not_count(tmp_path: Path) -> None:
     folder = tmp_path / "101" / "__cluster_metadata-0"
     folder.mkdir(parents=True)
     (folder / f"{0:020}-{0:010}.checkpoint").touch()
-    quorum = Quorum(NoMake(), tmp_path)
+    quorum = ThreeControllers(NoMake(), tmp_path)
     assert quorum.snapshots(101) == 0
     (folder / f"{17:020}-{1:010}.checkpoint").touch()
     assert quorum.snapshots(101) == 1

@@ -52,8 +52,19 @@ def alter(image: Image, *alterations: ScramCredentialDeletion | ScramCredentialU
 def described(image: Image, *users: str) -> dict[str, tuple[int, list[int]]]:
     request = DescribeUserScramCredentialsRequest(users=[UserName(name=user) for user in users])
     credentials = UserScramCredentials(image, request)
-    results = [credentials.describe(user) for user in credentials.users]
-    return {one.user: (one.error_code, [info.mechanism for info in one.credential_infos]) for one in results}
+    results = [result for user in credentials.users if (result := credentials.describe(user)) is not None]
+    return {
+        result.user: (result.error_code, [info.mechanism for info in result.credential_infos]) for result in results
+    }
+
+
+def test_a_user_who_is_deleted_during_a_request_for_all_users_is_left_out() -> None:
+    image = given.image()
+    assert alter(image, upsertion()) == {"alice": ErrorCode.NONE}
+    credentials = UserScramCredentials(image, DescribeUserScramCredentialsRequest(users=None))
+    assert credentials.users == ["alice"]
+    alter(image, ScramCredentialDeletion(name="alice", mechanism=SHA_256))
+    assert credentials.describe("alice") is None
 
 
 def test_a_credential_is_kept_as_keys_and_not_as_a_password() -> None:
