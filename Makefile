@@ -188,6 +188,10 @@ crowding: $(SETUP) ## measure how long others wait for one client's large reques
 	$(BIN)/python -m tests.installed tests.fuzz.crowding --entries $(or $(ENTRIES),20000) --versions $(or $(VERSIONS),newest) \
 		--place $(or $(PLACE),node) $(if $(APIS),--api $(APIS))
 
+.PHONY: crowding-compared
+crowding-compared: $(SETUP) ## the waits and the processor time of large requests beside Apache Kafka, in turns, as a table: ROUNDS=3
+	$(BIN)/python -m tests.installed tests.fuzz.compared --rounds $(or $(ROUNDS),3)
+
 .PHONY: callbacks
 callbacks: $(SETUP) ## measure how long large requests stop the event loop, in processor time: ENTRIES=20000 APIS=FETCH VERSIONS=ends PLACE=controller
 	$(BIN)/python -m tests.installed tests.fuzz.callbacks --versions $(or $(VERSIONS),all) --entries $(or $(ENTRIES),20000) --place $(or $(PLACE),node) \

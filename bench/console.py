@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from statistics import median
@@ -178,48 +178,87 @@ def _wait_for(holds: Callable[[], bool]) -> None:
 # Tails.
 
 
+class Watching(NamedTuple):
+    """Rounds of the producer, with the tabs that were open meanwhile."""
+
+    title: str
+    path: str
+    """The tail of each tab; empty if none is open."""
+    samples: list[Sample]
+    shares: list[tuple[float, float]]
+    """The cores that the broker and the console had in use in each round."""
+    seen: list[tuple[int, int]]
+    """The records and the updates that each tab got in each round."""
+
+    def of(self, figure: str) -> float:
+        return median(sample[figure] for sample in self.samples)
+
+    def __str__(self) -> str:
+        times = ", ".join(f"{key[:-3]} {self.of(key):.2f} ms" for key in ("p50_ms", "p99_ms", "p999_ms"))
+        broker, console = (median(shares) for shares in zip(*self.shares, strict=True))
+        return f"{self.title}: {times}; CPU of broker {broker:.1%}, of console {console:.1%}"
+
+
 def tails(broker: Odradek, options: argparse.Namespace) -> Measured:
-    """Measures a producer with and without open tabs with live tails of the topic that it writes to."""
-    create_topics(broker.bootstrap, 1)
-    without, having = list[Sample](), list[Sample]()
-    shares, seen = list[float](), list[int]()
+    """Measures a producer without tabs, beside tabs with live tails of a topic without new records, and beside tabs
+    with live tails of the topic that it writes to."""
+    create_topics(broker.bootstrap, 2)
+    kinds = [
+        Watching(title, path, [], [], [])
+        for title, path in (
+            ("without tabs", ""),
+            (f"{TABS} tabs, no new records", "/live/records/topic-1?live=1"),
+            (f"{TABS} tabs", "/live/records/topic-0?live=1"),
+        )
+    ]
     with running_console(broker) as console:
         for number in range(options.rounds + 1):
-            plain = probe(broker.bootstrap, options.seconds)
-            with _open_tabs(console) as counts:
-                cpu_s, began = console.cpu_s(), time.monotonic()
-                watched = probe(broker.bootstrap, options.seconds)
-                share = (console.cpu_s() - cpu_s) / (time.monotonic() - began)
-            if number:  # the first pair warms up
-                without.append(plain)
-                having.append(watched)
-                shares.append(share)
-                seen += counts
+            for kind in kinds:
+                with _open_tabs(console, kind.path) as seen:
+                    cpu_s, began = (spent(broker.pid).seconds, console.cpu_s()), time.monotonic()
+                    sample = probe(broker.bootstrap, options.seconds)
+                    took_s, now_s = time.monotonic() - began, (spent(broker.pid).seconds, console.cpu_s())
+                if number:  # the first round of each kind warms up
+                    kind.samples.append(sample)
+                    kind.shares.append(((now_s[0] - cpu_s[0]) / took_s, (now_s[1] - cpu_s[1]) / took_s))
+                    kind.seen.extend(seen)
         resident, peak = console.memory_mb()
-    ratio = median(one["p99_ms"] / other["p99_ms"] for one, other in zip(having, without, strict=True))
-    lines = [
-        f"{title}: " + ", ".join(f"{key[:-3]} {median(sample[key] for sample in samples):.2f} ms" for key in
-        ("p50_ms", "p99_ms", "p999_ms"))
-        for title, samples in (("without tabs", without), (f"with {TABS} tabs", having))
-    ]  # fmt: skip
-    lines.append(f"p99 ×{ratio:.2f}, by {len(having)} pairs; each tab got {min(seen)} to {max(seen)} records a round")
-    lines.append(f"console: {median(shares):.0%} of a core, {resident:.0f} MB ({peak:.0f} at its peak)")
-    figures = {"without": without, "with": having, "share": shares, "memory_mb": resident, "peak_mb": peak}
-    return Measured(lines, {**figures, "p99_ratio": ratio, "records": seen})
+    without, *others = kinds
+    ratios = {
+        kind.title: median(
+            one["p99_ms"] / other["p99_ms"] for one, other in zip(kind.samples, without.samples, strict=True)
+        )
+        for kind in others
+    }
+    records, updates = ([entry[at] for entry in kinds[-1].seen] for at in (0, 1))
+    lines = [*map(str, kinds), *(f"{title}: p99 ×{ratio:.2f}" for title, ratio in ratios.items())]
+    lines.append(
+        f"{len(without.samples)} rounds of {options.seconds:.0f} s of each kind; each tab got {min(records)} to "
+        f"{max(records)} records in {min(updates)} to {max(updates)} updates a round; "
+        f"console {resident:.0f} MB ({peak:.0f} at its peak)"
+    )
+    figures = {"kinds": [kind._asdict() for kind in kinds], "memory_mb": resident, "peak_mb": peak}
+    return Measured(lines, {**figures, "p99_ratio": ratios})
 
 
 @contextmanager
-def _open_tabs(console: BenchConsole) -> Iterator[list[int]]:
-    """Opens the tabs in another process. After its end, the list has the number of records of each tab."""
-    counts: list[int] = []
-    command = module("bench.clients.tabs", console.url, "/live/records/topic-0?live=1", str(TABS))
+def _open_tabs(console: BenchConsole, path: str) -> Iterator[list[tuple[int, int]]]:
+    """Opens the tabs in another process, unless the path is empty. After its end, the list has the number of records
+    and updates of each tab."""
+    seen: list[tuple[int, int]] = []
+    if not path:
+        yield seen
+        return
+    command = module("bench.clients.tabs", console.url, path, str(TABS))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tabs:
         assert tabs.stdout is not None
         assert tabs.stdin is not None
         tabs.stdout.readline()
-        yield counts
+        yield seen
+        with suppress(PermissionError):  # else it ends late on a busy machine
+            os.sched_setscheduler(tabs.pid, os.SCHED_OTHER, os.sched_param(0))
         tabs.stdin.close()
-        counts += json.loads(tabs.stdout.read())
+        seen += json.loads(tabs.stdout.read())
 
 
 # Search.
@@ -300,7 +339,7 @@ def main() -> int:
     """Measures, shows and saves."""
     parser = argparse.ArgumentParser(prog="bench.console", description="The cost of the console.")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS), help="default: all")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"pairs of rounds of tails ({ROUNDS})")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"rounds of each kind of tails ({ROUNDS})")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"length of a round ({SECONDS:.0f})")
     parser.add_argument("--topics", type=int, default=TOPICS, help=f"of ten partitions each ({TOPICS})")
     parser.add_argument("--records", type=int, default=RECORDS, help=f"records that are searched ({RECORDS})")

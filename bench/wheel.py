@@ -23,7 +23,7 @@ from pathlib import Path
 from bench.jars import CACHE, ROOT, locked
 
 PROJECT = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
-BUILD_TIMEOUT_S = 1800
+BUILD_TIMEOUT_S = 1_800
 IN_USE = "in-use"
 LAUNCHER = f"""#!{sys.executable} -P
 import fcntl, os, sys

@@ -20,13 +20,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line. Returns the process's exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        try:
-            return _run(words)
-        finally:
-            sys.stdout.flush()  # what is left: help
+        return _run(words)
+    finally:
+        _print()
+
+
+def _print(text: str = "") -> None:
+    """Writes a text and the rest of the output; ends the process if there is no room for it."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
     except BrokenPipeError:
         discard_output()
-        return DONE
+    except OSError as error:
+        discard_output()
+        sys.exit(fail(FAILED, f"standard output: {error.strerror}"))
 
 
 def _run(words: list[str]) -> int:
@@ -51,11 +59,11 @@ def _run(words: list[str]) -> int:
 def _without_command(words: Sequence[str]) -> int:
     """Answers a line that names no command: --help, --version, or an error with a suggestion."""
     if words[:1] == ["--version"]:
-        sys.stdout.write(f"odradek {_version()}\n")
+        _print(f"odradek {_version()}\n")
         return DONE
     if words[:1] in (["-h"], ["--help"]):
         sections = "".join(f"\n{title}:\n{listing(commands)}\n" for title, commands in FAMILIES.items())
-        sys.stdout.write(f"{USAGE}\n{ABOUT}{sections}\n{MORE}")
+        _print(f"{USAGE}\n{ABOUT}{sections}\n{MORE}")
         return DONE
     if not words:
         return fail(MISUSED, "COMMAND is missing (see `odradek --help`)")
@@ -64,7 +72,7 @@ def _without_command(words: Sequence[str]) -> int:
         return fail(MISUSED, f"unknown command {words[0]}{did_you_mean(words[0], known)} (see `odradek --help`)")
     rest = words[1:]
     if rest[:1] in (["-h"], ["--help"]):
-        sys.stdout.write(f"usage: odradek {words[0]} COMMAND [OPTION…]\n\ncommands:\n{listing(below)}\n")
+        _print(f"usage: odradek {words[0]} COMMAND [OPTION…]\n\ncommands:\n{listing(below)}\n")
         return DONE
     if not rest:
         return fail(MISUSED, f"COMMAND is missing after {words[0]}: {', '.join(below)}")

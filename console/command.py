@@ -18,9 +18,10 @@ from commands.files import open_end, read_text
 from protocol.lazy import lazy
 
 if TYPE_CHECKING:
-    from console import registry, schemas, serving
+    from client import registry
+    from console import schemas, serving
 else:  # its packages come with odradek[console]
-    registry = lazy("console.registry")
+    registry = lazy("client.registry")
     schemas = lazy("console.schemas")
     serving = lazy("console.serving")
 
@@ -131,7 +132,11 @@ def _registry(url: str | None, login: str | None) -> registry.RegistryAddress | 
         if login is not None:
             raise misuse("--schema-registry-login needs --schema-registry")
         return None
-    return registry.registry_address(url, read_text(login, "--schema-registry-login").strip() if login else "")
+    user = read_text(login, "--schema-registry-login").strip() if login else ""
+    try:
+        return registry.registry_address(url, user)
+    except ValueError as error:
+        raise misuse(f"--schema-registry {error}") from None
 
 
 def _token(path: str | None) -> str:

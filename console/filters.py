@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from commands.errors import misuse
@@ -21,13 +21,26 @@ MISSING: Final = object()
 """The value at a path that a document doesn't have."""
 
 
+class JsonCondition(NamedTuple):
+    """A condition on a document: the path exists, or the value there compares as wanted."""
+
+    steps: tuple[str | int, ...]
+    sign: str
+    """The comparison; empty if the path must only exist."""
+    wanted: str
+
+    def __call__(self, document: object) -> bool:
+        value = _at(document, self.steps)
+        return value is not MISSING and (not self.sign or _compare(value, self.sign, self.wanted))
+
+
 class RecordFilter(NamedTuple):
     """The conditions that a record must meet; an empty condition is met."""
 
     key: bytes = b""
     value: bytes = b""
     header: bytes = b""
-    document: Callable[[object], bool] | None = None
+    document: JsonCondition | None = None
     """A condition on the value, if it is JSON or another document."""
 
     def __bool__(self) -> bool:
@@ -60,22 +73,14 @@ def filter_of(parameters: Mapping[str, str]) -> RecordFilter:
     )
 
 
-def json_condition(expression: str) -> Callable[[object], bool]:
+def json_condition(expression: str) -> JsonCondition:
     """Returns the condition of an expression: a path that must exist, or a comparison with the value at the path.
     Raises CommandError."""
     match = EXPRESSION.fullmatch(expression)
     steps = _steps(match["path"]) if match is not None else None
     if match is None or steps is None:
         raise misuse(f"json {expression[:80]}: expected {PATH_HELP}")
-    sign, wanted = match["sign"], (match["value"] or "").strip("\"'")
-
-    def passes(document: object) -> bool:
-        value = _at(document, steps)
-        if sign is None:
-            return value is not MISSING
-        return value is not MISSING and _compare(value, sign, wanted)
-
-    return passes
+    return JsonCondition(tuple(steps), match["sign"] or "", (match["value"] or "").strip("\"'"))
 
 
 def _steps(path: str) -> list[str | int] | None:
@@ -90,7 +95,7 @@ def _steps(path: str) -> list[str | int] | None:
     return steps or None
 
 
-def _at(document: object, steps: list[str | int]) -> object:
+def _at(document: object, steps: Sequence[str | int]) -> object:
     for step in steps:
         document = _inside(document, step)
     return document

@@ -162,6 +162,24 @@ def decode(opened: Opened, name: str, most: int) -> DecodedData:
     return shown._replace(note=opened.fault or opened.label)
 
 
+def row_of(shown: ShownRecord, name: str) -> dict[str, object]:
+    """Returns a record as a row of a list; `name` is the way to show its value."""
+    place, record = shown.place, shown.record
+    return {
+        "url": f"/topics/{place.topic}/records/{place.partition}/{record.offset}",
+        "partition": place.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "headers": [(name, decode(Opened(value), "text", 200).text) for name, value in record.headers[:8]],
+        "more_headers": max(len(record.headers) - 8, 0),
+        "key_size": shown.key_size,
+        "value_size": shown.value_size,
+        "internal": internal_text(place.topic, record) if is_internal(place.topic) else None,
+        "key": decode(shown.key, AUTO, 200),
+        "value": decode(shown.value, name, PREVIEW),
+    }
+
+
 def is_internal(topic: str) -> bool:
     """True if the records of a topic are decoded with the names of their fields, as `odradek log` does."""
     return topic in COORDINATORS or topic == METADATA_TOPIC

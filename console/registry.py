@@ -1,23 +1,19 @@
-"""Schemas of a schema registry (Confluent's REST API), by their ids.
+"""Schemas of a schema registry, by their ids.
 
-Requests go to the host of the command line only, without redirects and proxies. Ids come out of records, so requests
-are bounded: a few at a time, a limit per minute, and none for a while after the registry did not answer.
+Ids come out of records, so requests are bounded: a few at a time, a limit per minute, and none for a while after the
+registry did not answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import ssl
-from base64 import b64encode
 from collections import OrderedDict, deque
 from collections.abc import Iterable
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final, NamedTuple
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
 from client.clock import Clock, done_by
-from commands.errors import misuse
+from client.registry import RegistryAddress, RegistryConnection, RegistryError, RegistryUnreachable
 from console.documents import UnreadableDocument
 from console.schemas import AVRO, JSON, PROTOBUF, Schema, SchemaText, parsed
 
@@ -40,41 +36,7 @@ TIMEOUT_S: Final = 5
 MAX_MS: Final = 10_000
 """Time of one read, and of all requests for a schema."""
 
-MAX_ANSWER: Final = 2 * 1024 * 1024
 MAX_REFERENCES: Final = 100
-ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json"
-
-
-class RegistryAddress(NamedTuple):
-    """A registry's address, and the user and password for it."""
-
-    is_secure: bool
-    host: str
-    port: int | None
-    path: str
-    authorization: str
-
-    def __str__(self) -> str:
-        return self.host if self.port is None else f"{self.host}:{self.port}"
-
-
-def registry_address(url: str, login: str = "") -> RegistryAddress:
-    """Returns the parts of a URL. `login` is USER:PASSWORD. Raises CommandError."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise misuse(f"--schema-registry {url[:100]}: {error}") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise misuse(f"--schema-registry {url[:100]}: expected http://HOST:PORT or https://HOST")
-    if parts.username is not None:
-        login = login or f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    authorization = f"Basic {b64encode(login.encode()).decode()}" if login else ""
-    return RegistryAddress(parts.scheme == "https", parts.hostname, port, parts.path.rstrip("/"), authorization)
-
-
-class RegistryUnreachable(UnreadableDocument):
-    """The registry did not answer."""
 
 
 class FetchedSchema(NamedTuple):
@@ -130,10 +92,10 @@ class SchemaRegistry:
         try:
             return FetchedSchema(await self._in_time(number), None)
         except RegistryUnreachable as error:
-            self._down = FetchedSchema(error, self._clock.monotonic_ms() + FAULT_MS)
+            self._down = FetchedSchema(UnreadableDocument(str(error)), self._clock.monotonic_ms() + FAULT_MS)
             return self._down
-        except UnreadableDocument as error:
-            return FetchedSchema(error, self._clock.monotonic_ms() + FAULT_MS)
+        except (RegistryError, UnreadableDocument) as error:
+            return FetchedSchema(UnreadableDocument(str(error)), self._clock.monotonic_ms() + FAULT_MS)
 
     async def _in_time(self, number: int) -> Schema:
         """Returns the schema of an id. A registry that sends a byte now and then has no more time than a silent one."""
@@ -144,40 +106,33 @@ class SchemaRegistry:
         return reading.result()
 
     def _read(self, number: int) -> Schema:
-        """Returns the schema of an id. Raises UnreadableDocument."""
-        session = RegistrySession(self._address)
+        """Returns the schema of an id. Raises RegistryError, UnreadableDocument."""
+        connection = RegistryConnection(self._address, TIMEOUT_S)
         try:
-            return parsed(session.schema(number), f"schema {number}")
+            return parsed(SchemaReader(connection).schema(number), f"schema {number}")
         finally:
-            session.close()
+            connection.close()
 
 
-class RegistrySession:
-    """A connection to the registry that reads one schema with its references."""
+class SchemaReader:
+    """Reads one schema with its references."""
 
-    def __init__(self, address: RegistryAddress) -> None:
-        self._address = address
+    def __init__(self, connection: RegistryConnection) -> None:
+        self._connection = connection
         self._references: dict[str, str] = {}
         self._count = 0
-        if address.is_secure:
-            context = ssl.create_default_context()
-            self._connection: HTTPConnection = HTTPSConnection(
-                address.host, address.port, timeout=TIMEOUT_S, context=context
-            )
-        else:
-            self._connection = HTTPConnection(address.host, address.port, timeout=TIMEOUT_S)
-
-    def close(self) -> None:
-        self._connection.close()
 
     def schema(self, number: int) -> SchemaText:
-        """Returns the text of a schema, after those that it refers to. Raises UnreadableDocument."""
-        answer = self._get(f"/schemas/ids/{number}")
+        """Returns the text of a schema, after those that it refers to.
+
+        Raises RegistryError, UnreadableDocument.
+        """
+        answer = self._connection.get(f"/schemas/ids/{number}")
         kind = str(answer.get("schemaType") or "AVRO")
         if kind not in KINDS:
             raise UnreadableDocument(f"schema {number}: of the unknown type {kind[:40]}")
         self._refer(answer)
-        text = answer if kind != "PROTOBUF" else self._get(f"/schemas/ids/{number}?format=serialized")
+        text = answer if kind != "PROTOBUF" else self._connection.get(f"/schemas/ids/{number}?format=serialized")
         return SchemaText(KINDS[kind], str(text.get("schema", "")), self._references)
 
     def _refer(self, answer: dict[str, object]) -> None:
@@ -190,39 +145,11 @@ class RegistrySession:
             self._count += 1
             if self._count > MAX_REFERENCES or not version.isdecimal():
                 raise UnreadableDocument(f"more than {MAX_REFERENCES} references, or one of version {version[:20]}")
-            referred = self._get(f"/subjects/{quote(subject, safe='')}/versions/{version}")
+            referred = self._connection.get(f"/subjects/{quote(subject, safe='')}/versions/{version}")
             self._refer(referred)
             if referred.get("schemaType") == "PROTOBUF":
-                referred = self._get(f"/schemas/ids/{int(str(referred['id']))}?format=serialized")
+                own = str(referred.get("id"))
+                if not own.isdecimal():
+                    raise UnreadableDocument(f"the reference {name[:100]} has no id")
+                referred = self._connection.get(f"/schemas/ids/{own}?format=serialized")
             self._references[name] = str(referred.get("schema", ""))
-
-    def _get(self, path: str) -> dict[str, object]:
-        """Returns the object that the registry answers. Raises UnreadableDocument."""
-        headers = {"Accept": ACCEPT}
-        if self._address.authorization:
-            headers["Authorization"] = self._address.authorization
-        try:
-            self._connection.request("GET", self._address.path + path, headers=headers)
-            response = self._connection.getresponse()
-            body = response.read(MAX_ANSWER + 1)
-        except (OSError, HTTPException) as error:
-            raise RegistryUnreachable(f"the registry at {self._address} did not answer: {error or error!r}") from None
-        if response.status != 200 or len(body) > MAX_ANSWER:
-            reason = _reason(body) if response.status != 200 else f"more than {MAX_ANSWER} bytes"
-            raise UnreadableDocument(f"the registry answers {path[:100]} with {response.status} {reason}")
-        answer = _object(body)
-        if answer is None:
-            raise UnreadableDocument(f"the registry answers {path[:100]} without JSON")
-        return answer
-
-
-def _object(body: bytes) -> dict[str, object] | None:
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _reason(body: bytes) -> str:
-    return str((_object(body) or {}).get("message", ""))[:200]

@@ -80,6 +80,16 @@ def address(path: str, **parameters: object) -> str:
     return quote(path) + (f"?{urlencode(given, doseq=True)}" if given else "")
 
 
+def data_lines(content: str) -> str:
+    """Returns a text as the data of a server-sent event."""
+    return "".join(f"data: {line}\n" for line in content.splitlines() or [""])
+
+
+def event(name: str, content: str) -> str:
+    """Returns a server-sent event."""
+    return f"event: {name}\n{data_lines(content)}\n"
+
+
 def static_version() -> str:
     """Returns a hash of all static files, which their URLs carry, so that browsers can keep them."""
     digest = sha256()
@@ -93,6 +103,7 @@ def environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
+        auto_reload=False,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

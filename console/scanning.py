@@ -1,10 +1,10 @@
-"""Reads records of a topic for a page: forward from a position, backward from the end in growing windows, or live. It
-has the records of a few answers in memory, however many there are."""
+"""Reads records of a topic for a page: forward from a position, or backward from the end in growing windows. It has the
+records of a few answers in memory, however many there are."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Final, NamedTuple
 
@@ -36,11 +36,8 @@ TURN: Final = 200
 KEPT_BYTES: Final = 16 * 1024
 """Bytes of a key or value that a list keeps; the page of a record has all of it."""
 
-LIVE_RECORDS: Final = 50
-"""Records of one live update. If more are written in the time between two updates, the newest are shown."""
-
-LIVE_MS: Final = 300
-"""Pause between live updates, and after a fetch that has brought a search no further."""
+IDLE_MS: Final = 300
+"""Pause after a fetch that has brought the reading no further."""
 
 
 class RecordQuery(NamedTuple):
@@ -83,6 +80,7 @@ class RecordScan:
         self._cluster = cluster
         self._question = question
         self._opener = opener
+        self.at: dict[TopicPartition, int] = {}
         self._matches = 0
         self._read = 0
 
@@ -94,7 +92,7 @@ class RecordScan:
         if question.is_newest_first:
             rounds = self._backward(ranges)
         else:
-            rounds = self._window(ranges) if question.filter or question.is_stream else self._oldest(ranges)
+            rounds = self.window(ranges) if question.filter or question.is_stream else self._oldest(ranges)
         async with aclosing(rounds):
             async for records in rounds:
                 kept = records[: question.limit - self._matches]
@@ -104,24 +102,6 @@ class RecordScan:
                 if is_full:
                     return
         yield ScanProgress((), self._read, total, self._matches, True, errors)
-
-    async def live(self, pause: Callable[[], Awaitable[None]]) -> AsyncGenerator[Sequence[ShownRecord], None]:
-        """Yields new matches, the newest first, at most LIVE_RECORDS at once. Begins at the question's start, or at the
-        end of the log. Calls `pause` between updates. Sometimes yields an empty list, so that a closed page is
-        detected."""
-        question = self._question
-        start = question.start or END
-        at, _ = await resolve(self._cluster, dict.fromkeys(question.places, start), question.isolation)
-        reader = self._reader({place: (offset, MAX_OFFSET) for place, offset in at.items()})
-        try:
-            while True:
-                matches: list[ShownRecord] = []
-                async for place, records, _ in reader.poll():
-                    matches = heapq.nlargest(LIVE_RECORDS, (*matches, *await self._matching(place, records)), self._age)
-                yield matches
-                await pause()
-        finally:
-            await reader.close()
 
     async def _ranges(self) -> tuple[Ranges, list[str]]:
         """Returns the offsets to read, and the errors of partitions that can't be read."""
@@ -140,9 +120,9 @@ class RecordScan:
         limit, oldest = self._question.limit, list[ShownRecord]()
         while ranges and len(oldest) < limit:  # again if compaction has left gaps
             firsts = {place: (low, min(high, low + limit)) for place, (low, high) in ranges.items()}
-            async with aclosing(self._window(firsts)) as answers:
+            async with aclosing(self.window(firsts)) as answers:
                 async for records in answers:
-                    oldest = heapq.nsmallest(limit, (*oldest, *records), self._age)
+                    oldest = heapq.nsmallest(limit, (*oldest, *records), self.age)
             ranges = {place: (firsts[place][1], high) for place, (_, high) in ranges.items() if high > firsts[place][1]}
         yield oldest
 
@@ -154,18 +134,18 @@ class RecordScan:
         while left:
             part = {place: (max(low, high - window), high) for place, (low, high) in left.items()}
             newest: list[ShownRecord] = []
-            async with aclosing(self._window(part)) as answers:
+            async with aclosing(self.window(part)) as answers:
                 async for records in answers:
-                    newest = heapq.nlargest(question.limit, (*newest, *records), self._age)
+                    newest = heapq.nlargest(question.limit, (*newest, *records), self.age)
                     yield ()  # only progress
             yield newest
             left = {place: (low, part[place][0]) for place, (low, _) in left.items() if part[place][0] > low}
             window = min(window * 2, MAX_WINDOW)
 
-    async def _window(self, ranges: Ranges) -> AsyncGenerator[Sequence[ShownRecord], None]:
-        """Yields the matches of each answer within ranges of offsets."""
+    async def window(self, ranges: Ranges) -> AsyncGenerator[Sequence[ShownRecord], None]:
+        """Yields the matches of each answer within ranges of offsets; `at` has the next offset of each partition."""
         reader = self._reader(ranges)
-        at = {place: low for place, (low, _) in ranges.items()}
+        at = self.at = {place: low for place, (low, _) in ranges.items()}
         try:
             while reader.positions:
                 before = dict(at)
@@ -173,22 +153,20 @@ class RecordScan:
                     high = ranges[place][1]
                     self._read += max(min(next_offset, high) - at[place], 0)
                     at[place] = next_offset
-                    yield await self._matching(place, [item for item in records if item[0].offset < high])
+                    yield await self.matching(place, [item for item in records if item[0].offset < high])
                 for place in [place for place, offset in reader.positions.items() if offset >= ranges[place][1]]:
                     del reader.positions[place]
                 if at == before:
-                    await self._cluster.pause(LIVE_MS)
+                    await self._cluster.pause(IDLE_MS)
         finally:
             await reader.close()
 
     def _reader(self, ranges: Ranges) -> PartitionReader:
-        reader = PartitionReader(
-            self._cluster, isolation=self._question.isolation, max_bytes=ANSWER_BYTES, max_wait_ms=0
-        )
+        reader = new_reader(self._cluster, self._question.isolation)
         reader.positions |= {place: low for place, (low, high) in ranges.items() if high > low}
         return reader
 
-    async def _matching(
+    async def matching(
         self, place: TopicPartition, records: Sequence[tuple[Record, TimestampType]]
     ) -> list[ShownRecord]:
         """Returns the records that pass the filter."""
@@ -206,11 +184,17 @@ class RecordScan:
                 await next_turn()
         return matches
 
-    def _age(self, record: ShownRecord) -> tuple[int, ...]:
+    def age(self, record: ShownRecord) -> tuple[int, ...]:
         """Returns the key that sorts records: their offset in one partition, else their time."""
         if len(self._question.places) == 1:
             return (record.record.offset,)
         return (record.record.timestamp, record.place.partition, record.record.offset)
+
+
+def new_reader(cluster: ClusterClient, isolation: int) -> PartitionReader:
+    """Returns a reader with small answers. Its fetches don't wait for records, because a broker answers the requests of
+    a connection one after the other."""
+    return PartitionReader(cluster, isolation=isolation, max_bytes=ANSWER_BYTES, max_wait_ms=0)
 
 
 async def one_record(

@@ -15,6 +15,7 @@ import uvicorn
 from cli.exits import DONE
 from client.address import Address
 from client.clock import SystemClock
+from client.registry import RegistryAddress
 from commands.client.connecting import addresses, destination, security_protocol
 from commands.client.settings import BOOTSTRAP, ClientSetting
 from commands.errors import CommandError, misuse
@@ -23,9 +24,10 @@ from console.audit import ChangeLog
 from console.guard import LOCAL_NAMES
 from console.login import Door, SaslDoor, TokenDoor
 from console.reading import Masks, RecordOpener
-from console.registry import RegistryAddress, SchemaRegistry
+from console.registry import SchemaRegistry
 from console.rendering import Templates
 from console.schemas import FileSchemas
+from console.tailing import Tails
 from console.visit import Terms
 from console.visitors import Visitors
 from console.watching import WatchedCluster
@@ -75,13 +77,15 @@ async def _serve(settings: Mapping[str, ClientSetting], options: ServeOptions) -
     cluster = None if options.asks_password else WatchedCluster(destination(settings))
     door: Door = _sasl(settings) if cluster is None else TokenDoor(token, _user(settings), cluster)
     registry = SchemaRegistry(options.registry, clock) if options.registry is not None else None
+    templates, opener = Templates(), RecordOpener(Masks(options.masks), options.schemas, registry)
     terms = Terms(
-        Templates(),
+        templates,
         ChangeLog(options.audit, clock.now_ms),
         options.allows_changes,
-        RecordOpener(Masks(options.masks), options.schemas, registry),
+        opener,
         PAGES,
         ", ".join(map(str, addresses(settings[BOOTSTRAP]))),
+        Tails(templates, opener),
         set(),
     )
     is_secure = bool(options.certificate)

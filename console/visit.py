@@ -8,12 +8,14 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from commands.client.cluster_client import ClusterClient
 from commands.errors import misuse
 from console.audit import ChangeLog
 from console.reading import RecordOpener
-from console.rendering import Templates
+from console.rendering import Templates, event
+from console.tailing import Tails
 from console.visitors import Visitor
 from console.watching import WatchedCluster
 
@@ -46,6 +48,7 @@ class Terms(NamedTuple):
     """The pages that the navigation shows."""
     cluster_name: str
     """The bootstrap addresses, which the head of each page shows."""
+    tails: Tails
     streams: set[object]
     """The open streams of server-sent events."""
 
@@ -102,7 +105,8 @@ class PageRequest:
 
     def render(self, template: str, values: Mapping[str, object], *, status: int = 200) -> HTMLResponse:
         """Returns a page."""
-        return HTMLResponse(self.text(template, values), status)
+        notice = "" if self.is_part else self.visitor.take_notice()
+        return HTMLResponse(self.text(template, {"notice": notice, **values}), status)
 
     def text(self, template: str, values: Mapping[str, object]) -> str:
         """Returns a template's text."""
@@ -116,7 +120,6 @@ class PageRequest:
             "cluster_name": self.terms.cluster_name,
             "paths": self.terms.paths,
             "fault": self.watched.fault,
-            "notice": "" if self.is_part else self.visitor.take_notice(),
             "here": self.request.url.path,
         }
 
@@ -144,27 +147,31 @@ class PageRequest:
         if len(self.terms.streams) >= MAX_STREAMS:
             return JSONResponse({"error": f"{MAX_STREAMS} live pages are open already"}, 503)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(self._counted(events), media_type="text/event-stream", headers=headers)
+        return EventStream(self._while_logged_in(events), self.terms.streams, headers)
 
-    async def _counted(self, events: AsyncIterator[str]) -> AsyncIterator[str]:
-        entry = object()
-        self.terms.streams.add(entry)
+    async def _while_logged_in(self, events: AsyncIterator[str]) -> AsyncIterator[str]:
+        async for text in events:
+            if self.visitor.is_out:
+                return
+            yield text
+
+
+class EventStream(StreamingResponse):
+    """A response of server-sent events, which is counted while it is sent."""
+
+    def __init__(self, events: AsyncIterator[str], streams: set[object], headers: Mapping[str, str]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=headers)
+        self._streams = streams
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._streams.add(self)
         try:
-            async for text in events:
-                if self.visitor.is_out:
-                    return
-                yield text
+            await super().__call__(scope, receive, send)
         finally:
-            self.terms.streams.discard(entry)
+            self._streams.discard(self)
 
 
 Handler: TypeAlias = Callable[[PageRequest], Awaitable[Response]]
-
-
-def event(name: str, content: str) -> str:
-    """Returns a server-sent event."""
-    lines = "".join(f"data: {line}\n" for line in content.splitlines() or [""])
-    return f"event: {name}\n{lines}\n"
 
 
 async def read_form(request: Request) -> dict[str, str]:

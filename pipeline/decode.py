@@ -18,7 +18,7 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructField, Stru
 
 from pipeline.errors import PipelineError
 from pipeline.formats import Format
-from pipeline.registry import UnknownSchema, avro_schema
+from pipeline.registry import UnusableSchema, registry_at
 
 REASON = "reason"
 DATA = "data"
@@ -37,10 +37,16 @@ into null. With the array it also detects bytes left over after a record.
 
 
 MAX_SCHEMAS = 100
-"""Most schemas in a range of a topic. Each adds a decoder to the plan of the query."""
+"""Most schemas by which a run decodes values. Each adds a decoder to the plan of the query."""
+
+MAX_IDS = 1_000
+"""Most ids for which a run asks the registry. Producers choose the ids of their values."""
 
 MAX_FIELDS = 1_000
 """Most fields of an inferred schema: producers choose their names, and no field is ever removed."""
+
+MAX_COLONS = 100_000
+"""Most colons of a value in an inference, hence most keys: each would be a field before the fields are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,8 @@ class Decoding:
     .avsc.
 
     Without a schema, `settled` finds it: in the values (JSON), or in the registry, by the ids in the frames; then
-    `writers` has the schemas of the values by id, and values of other ids are not decoded.
+    `writers` has the schemas of the values by id, and `unusable` the reasons for which values of other ids aren't
+    decoded.
     """
 
     format: Format = Format.BYTES
@@ -57,6 +64,7 @@ class Decoding:
     schema_id: int | None = None
     registry: str | None = None
     writers: Mapping[int, str] = field(default_factory=dict)
+    unusable: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -98,9 +106,10 @@ def settled(frame: DataFrame, decoding: Decoding, there: DataType | None) -> Dec
     Raises PipelineError.
     """
     if decoding.format is Format.JSON and not decoding.schema:
+        check_keys(frame)
         fields = merged(there, inferred(frame))
-        if isinstance(fields, StructType) and len(fields.fieldNames()) > MAX_FIELDS:
-            raise PipelineError(f"the values have more than {MAX_FIELDS} fields: use --schema FILE")
+        if field_count(fields) > MAX_FIELDS:
+            raise PipelineError(TOO_MANY_FIELDS)
         if isinstance(fields, StructType) and fields.fields:
             return replace(decoding, schema=fields.json())
         if frame.where(f.col("value").isNotNull()).isEmpty():
@@ -111,12 +120,40 @@ def settled(frame: DataFrame, decoding: Decoding, there: DataType | None) -> Dec
     return decoding
 
 
+TOO_MANY_FIELDS = f"the values have more than {MAX_FIELDS} fields, so no schema is inferred: use --schema FILE"
+
+
+def check_keys(frame: DataFrame) -> None:
+    """Raises PipelineError if the values have more keys than an inference should read: it would make each a field."""
+    texts = texts_of(frame)
+    colons = f.length("value") - f.length(f.replace("value", f.lit(":"), f.lit("")))
+    keys = f.when(colons > MAX_COLONS, f.array(f.lit(None).cast("string"))).otherwise(f.json_object_keys("value"))
+    found = texts.select(f.explode(keys).alias("key")).distinct().limit(MAX_FIELDS + 1).collect()
+    if any(row["key"] is None for row in found):
+        raise PipelineError(
+            f"a value has more than {MAX_COLONS} keys or colons, so no schema is inferred: use --schema FILE"
+        )
+    if len(found) > MAX_FIELDS:
+        raise PipelineError(TOO_MANY_FIELDS)
+
+
+def texts_of(frame: DataFrame) -> DataFrame:
+    return frame.where(f.col("value").isNotNull()).select(f.col("value").cast("string").alias("value"))
+
+
+def field_count(type_: DataType) -> int:
+    """Returns the number of fields of a type, with the fields of its fields."""
+    if isinstance(type_, ArrayType):
+        return field_count(type_.elementType)
+    return sum(1 + field_count(entry.dataType) for entry in type_) if isinstance(type_, StructType) else 0
+
+
 def inferred(frame: DataFrame) -> StructType:
     """Returns the type of JSON values, without those that are malformed."""
     spark = frame.sparkSession
     jvm = spark._jvm
     assert jvm is not None, "a session without a JVM, as by Spark Connect"
-    texts = frame.where(f.col("value").isNotNull()).select(f.col("value").cast("string"))
+    texts = texts_of(frame)
     reader = spark._jsparkSession.read().option("mode", "DROPMALFORMED")
     dataset = getattr(texts._jdf, "as")(jvm.org.apache.spark.sql.Encoders.STRING())
     return StructType.fromJson(json.loads(reader.json(dataset).schema().json()))
@@ -137,28 +174,29 @@ def merged(there: DataType | None, new: DataType) -> DataType:
 
 
 def _registered(frame: DataFrame, decoding: Decoding, registry: str) -> Decoding:
-    """Returns the decoding with the schemas of the ids in the frames. Without a schema of its own, values are read as
-    the schema with the largest id, by Avro's rules of resolution."""
+    """Returns the decoding with the schemas of the ids in the frames, the most frequent ids first. Without a schema of
+    its own, values are read as the schema with the largest id, by Avro's rules of resolution."""
     framed = frame.where(_frame_fault(f.col("value"), decoding.schema_id).isNull() & f.col("value").isNotNull())
-    rows = framed.select(_schema_id(f.col("value")).alias("id")).distinct().limit(MAX_SCHEMAS + 1).collect()
-    numbers = sorted(int(row["id"]) for row in rows)
-    if len(numbers) > MAX_SCHEMAS:
-        raise PipelineError(
-            f"the values have more than {MAX_SCHEMAS} ids of schemas: load a smaller range with --until"
-        )
+    counts = framed.groupBy(_schema_id(f.col("value")).alias("id")).count()
+    rows = counts.orderBy(f.desc("count"), "id").limit(MAX_IDS).collect()
     writers: dict[int, str] = {}
-    for number in numbers:
-        try:
-            writers[number] = avro_schema(registry, number)
-        except UnknownSchema:
-            continue  # its values become dead letters
+    unusable: dict[int, str] = {}
+    with registry_at(registry) as schemas:
+        for row in rows:
+            number = int(row["id"])
+            try:
+                writers[number] = schemas.schema(number)
+            except UnusableSchema as error:
+                unusable[number] = str(error)
+            if len(writers) == MAX_SCHEMAS:
+                break
     if writers or decoding.schema:
-        return replace(decoding, writers=writers, schema=decoding.schema or writers[max(writers)])
+        schema = decoding.schema or writers[max(writers)]
+        return replace(decoding, writers=writers, unusable=unusable, schema=schema)
     if frame.where(f.col("value").isNotNull()).isEmpty():
         return Decoding()
-    raise PipelineError(
-        "no value has the id of a schema of the registry: check --schema-registry, or use --schema FILE"
-    )
+    reason = next(iter(unusable.values()), "no value has the frame of confluent-avro")
+    raise PipelineError(f"no value can be decoded: {reason}: check --schema-registry, or use --schema FILE")
 
 
 def _from_json(frame: DataFrame, schema: str) -> DataFrame:
@@ -200,12 +238,20 @@ def _from_avro(frame: DataFrame, decoding: Decoding) -> DataFrame:
         schemas = {own: array_of(schema) for own, schema in decoding.writers.items()}
         never = f.when(f.lit(False), parsed)  # gives the type, if no id is known
         parsed = f.coalesce(*(f.when(number == own, by_id(schema)) for own, schema in schemas.items()), never)
-        unknown = f.concat(f.lit("schema id "), number, f.lit(" is not in the registry"))
-        reason = f.coalesce(reason, f.when(value.isNotNull() & ~number.isin(list(schemas)), unknown))
+        reason = f.coalesce(reason, f.when(value.isNotNull() & ~number.isin(list(schemas)), _reason(number, decoding)))
     well = f.size(ITEMS) == 1
     fault = f.when(value.isNotNull() & ~f.coalesce(well, f.lit(False)), f.lit("not Avro of the given schema"))
     decoded_ = frame.withColumn(ITEMS, parsed).withColumn(REASON, f.coalesce(reason, fault))
     return decoded_.withColumn(DATA, f.when(well, f.get(ITEMS, 0))).drop(ITEMS)
+
+
+def _reason(number: Column, decoding: Decoding) -> Column:
+    """Returns the reason for which values of this id aren't decoded."""
+    rare = f.concat(f.lit("schema id "), number, f.lit(" is not among the most frequent of the run"))
+    if not decoding.unusable:
+        return rare
+    entries = ((f.lit(own).cast("bigint"), f.lit(reason)) for own, reason in decoding.unusable.items())
+    return f.coalesce(f.try_element_at(f.create_map(*(word for entry in entries for word in entry)), number), rare)
 
 
 def array_of(schema: str) -> str:

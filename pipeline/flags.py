@@ -193,6 +193,7 @@ def _load(parser: Parser) -> None:
     _add_decoding(parser)
     _add_accepted(parser)
     Flag(("--dead-letters",), "decode the table's dead letters again, not the topic").add(parser)
+    Flag(("--metrics-file",), "write the run's figures, as Prometheus's text", "FILE").add(parser)
     Flag(("--min-partitions",), "split ranges into at least N tasks (minPartitions)", "N").add(parser)
     Flag(("--max-records-per-partition",), "split ranges, against skew (maxRecordsPerPartition)", "N").add(parser)
     _add_spark(parser)

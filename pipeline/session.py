@@ -25,6 +25,8 @@ PACKAGES = (
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 """The SQL of Iceberg: branches, row-level commands, procedures."""
 EMBEDDED = "local[*]"
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""The variable that spark-submit sets: it has started Spark, with its own master and jars."""
 
 SETTINGS: Mapping[str, str] = {
     "spark.jars.packages": ",".join(PACKAGES),
@@ -45,10 +47,15 @@ def start(
 ) -> SparkSession:
     """Starts Spark, or returns the session of this process. In embedded mode, Python workers run this interpreter.
 
-    `packages` are further jars of Maven Central, as Spark needs them for Iceberg.
+    `packages` are further jars of Maven Central, as Spark needs them for Iceberg. If spark-submit has started the
+    process, its own options name the jars, and the master and Python unless they are given here.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(f"odradek {app}").master(master or EMBEDDED)
+    builder = SparkSession.builder.appName(f"odradek {app}")
+    if SUBMITTED not in os.environ:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        master = master or EMBEDDED
+    if master is not None:
+        builder = builder.master(master)
     further = {"spark.jars.packages": ",".join((*PACKAGES, *packages)), "spark.sql.extensions": EXTENSIONS}
     for name, value in {**SETTINGS, **(further if packages else {}), **(settings or {})}.items():
         builder = builder.config(name, value)

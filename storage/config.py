@@ -56,6 +56,9 @@ class LogConfig(Config):
     """True if cleanup.policy contains compact."""
     delete: bool
     """True if cleanup.policy contains delete."""
+    max_segment_ms: int
+    """The time after which a segment rolls. In a compacted log at most max.compaction.lag.ms, because the active
+    segment can't be cleaned."""
 
     cleanup_policy = option(
         LIST,
@@ -314,13 +317,9 @@ class LogConfig(Config):
         derived: dict[str, object] = {policy: policy in self.cleanup_policy for policy in ("compact", "delete")}
         if self.internal_segment_bytes is not None:
             derived["segment_bytes"] = self.internal_segment_bytes
+        limit_ms = self.max_compaction_lag_ms if derived["compact"] else self.segment_ms
+        derived["max_segment_ms"] = min(limit_ms, self.segment_ms)
         return derived
-
-    @property
-    def max_segment_ms(self) -> int:
-        """The time after which a segment rolls. In a compacted log at most max.compaction.lag.ms, because the active
-        segment can't be cleaned."""
-        return min(self.max_compaction_lag_ms, self.segment_ms) if self.compact else self.segment_ms
 
     def contradictions(self) -> Iterable[ConfigError]:
         """Yields the errors of compaction lags that contradict each other, and of tiered storage, which the broker

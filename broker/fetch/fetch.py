@@ -123,9 +123,23 @@ class Fetch:
 
     def report(self, result: PartitionReads) -> tuple[int, list[FetchedPartition]]:
         """Returns the session's id and the partitions to answer. The session counts them as reported from here on."""
+        answers = self.to_report(result)
+        if answers is None:
+            return self.without_records(result), []
+        if self.session is not None:
+            answers = changes(self.session, answers, self.is_full)
+        return self.session_id, answers
+
+    @property
+    def session_id(self) -> int:
+        return NO_SESSION if self.session is None else self.session.session_id
+
+    def to_report(self, result: PartitionReads) -> list[FetchedPartition] | None:
+        """Returns the partitions that were read, in the order of the answer; None if the client is throttled. Counts
+        their bytes."""
         quotas = self.fetches.quotas
         if quotas is not None and self.request.replica is None and quotas.fetched(self.context, result.size_bytes):
-            return self.without_records(result), []
+            return None
         if result.size_bytes:
             self._count_bytes(result)
             if self.session is not None and self.request.replica is not None:
@@ -133,9 +147,7 @@ class Fetch:
         answers = missing_last(result.partitions) if result.has_missing else result.partitions
         if self.request.replica is not None:
             self.request.replica.note_throttled(answers)
-        if self.session is None:
-            return NO_SESSION, answers
-        return self.session.session_id, changes(self.session, answers, self.is_full)
+        return answers
 
     def without_records(self, result: PartitionReads) -> int:
         """Returns the session's id for the answer to a throttled client. Its session continues, with nothing counted as
@@ -172,21 +184,38 @@ def accept(fetches: Fetches, context: Context, request: ParsedFetch) -> Fetch:
     """Returns the fetch of a request, and updates its session. Raises, with the session unchanged, the KafkaError that
     makes the client begin a new session: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
     FETCH_SESSION_TOPIC_ID_ERROR."""
-    named, epoch = request.named, request.session_epoch
+    named = request.named
     if request.replica is not None:
         context.counted_as = FETCH_FOLLOWER
     session: FetchSession | None = None
-    if epoch != INITIAL_EPOCH and epoch != FINAL_EPOCH:
+    if is_incremental(request):
         session = fetches.sessions.resume(request, fetches.clock.now_ms())
         if session is not None:
             return Fetch(fetches, context, request, named, session, False)
     if may_have_duplicates(named):
         named = distinct(named)
+    session = new_session(fetches, request, len(named))
+    if session is not None:
+        session.update(named, ())
+    return Fetch(fetches, context, request, named, session, True)
+
+
+def is_incremental(request: ParsedFetch) -> bool:
+    """True if the request continues a session."""
+    return request.session_epoch != INITIAL_EPOCH and request.session_epoch != FINAL_EPOCH
+
+
+def new_session(fetches: Fetches, request: ParsedFetch, partition_count: int) -> FetchSession | None:
+    """Closes the session that a full fetch replaces, and returns a new one without partitions; None if the client wants
+    none, or if there is no place for it."""
+    epoch = request.session_epoch
     if epoch <= INITIAL_EPOCH and request.session_id != NO_SESSION:
         fetches.sessions.close(request.session_id)
-    if epoch == INITIAL_EPOCH and request.version >= FIRST_SESSION_VERSION:
-        session = fetches.sessions.open(request, named, fetches.clock.now_ms())
-    return Fetch(fetches, context, request, named, session, True)
+    if epoch != INITIAL_EPOCH or request.version < FIRST_SESSION_VERSION:
+        return None
+    return fetches.sessions.create(
+        partition_count, request.uses_topic_ids, fetches.clock.now_ms(), is_privileged=request.replica is not None
+    )
 
 
 def may_have_duplicates(named: list[FetchedPartition]) -> bool:

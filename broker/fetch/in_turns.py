@@ -10,17 +10,37 @@ from typing import TYPE_CHECKING
 
 from broker.clock import Deadline
 from broker.fetch.access import unreadable
+from broker.fetch.fetch import Fetch, changes, new_session
+from broker.fetch.fetches import Fetches
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.reading import PartitionReads, read_some
+from broker.fetch.request import ParsedFetch, PartitionKey
 from broker.fetch.response import add_answers, leader_endpoints
+from broker.request.context import Context
+from broker.request.request_times import FETCH_FOLLOWER
 from broker.request.sleeper import Sleeper
 from broker.request.turns import Turns, batches
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchableTopicResponse, FetchResponse
 
 if TYPE_CHECKING:
-    from broker.fetch.fetch import Fetch
     from broker.replica.partition import Partition
+
+
+async def accept_and_serve_in_turns(fetches: Fetches, context: Context, request: ParsedFetch) -> FetchResponse:
+    """Returns the answer to a full fetch. A partition that it names twice counts at its first place, with the
+    parameters of its last."""
+    turns = Turns(fetches.clock)
+    partitions: dict[PartitionKey, FetchedPartition] = {}
+    for some in batches(request.named):
+        await turns.next()
+        partitions.update({(fetched.key, fetched.index): fetched for fetched in some})
+    if request.replica is not None:
+        context.counted_as = FETCH_FOLLOWER
+    session = new_session(fetches, request, len(partitions))
+    if session is not None:
+        session.partitions = partitions
+    return await serve_in_turns(Fetch(fetches, context, request, list(partitions.values()), session, True))
 
 
 async def serve_in_turns(fetch: Fetch) -> FetchResponse:
@@ -99,13 +119,24 @@ async def read_once(fetch: Fetch, turns: Turns, *, is_warm: bool) -> PartitionRe
 
 async def answered(fetch: Fetch, result: PartitionReads) -> FetchResponse:
     """Returns the answer as a message."""
-    turns = Turns(fetch.fetches.clock)
-    session_id, answers = fetch.report(result)
+    turns, session = Turns(fetch.fetches.clock), fetch.session
+    await turns.next()
+    answers = fetch.to_report(result)
+    session_id = fetch.without_records(result) if answers is None else fetch.session_id
+    answers = answers or []
+    if session is not None:
+        changed: list[FetchedPartition] = []
+        for some in batches(answers):
+            await turns.next()
+            changed += changes(session, list(some), fetch.is_full)
+        answers = changed
     topics: list[FetchableTopicResponse] = []
     for some in batches(answers):
         await turns.next()
         add_answers(topics, fetch.request, some)
-    if fetch.session is not None:
+    await turns.next()
+    if session is not None:
         result.release()
+    await turns.next()
     endpoints = leader_endpoints(fetch.fetches.image, fetch.context.listener, fetch.request, topics)
     return FetchResponse(session_id=session_id, responses=topics, node_endpoints=endpoints)

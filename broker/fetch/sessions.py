@@ -116,13 +116,6 @@ class FetchSessions:
         self.sessions.move_to_end(session.session_id)
         return session
 
-    def open(self, request: ParsedFetch, named: list[FetchedPartition], now_ms: int) -> FetchSession | None:
-        """Returns a new session of the partitions that a request names; None if there is no place for it."""
-        session = self.create(len(named), request.uses_topic_ids, now_ms, is_privileged=request.replica is not None)
-        if session is not None:
-            session.update(named, ())
-        return session
-
     def create(
         self, partition_count: int, uses_topic_ids: bool, now_ms: int, *, is_privileged: bool = False
     ) -> FetchSession | None:

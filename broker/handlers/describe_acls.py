@@ -10,7 +10,7 @@ from broker.dispatch.api import Api
 from broker.dispatch.call import Call
 from broker.dispatch.rules import whole
 from broker.request.authorisation import DESCRIBE_CLUSTER
-from coordinator.cluster.security.acl_requests import describe_acls as described
+from coordinator.cluster.security.acl_requests import DescribedAcls
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
@@ -20,7 +20,9 @@ NO_AUTHORIZER = "No Authorizer is configured on the broker"
 async def describe_acls(call: Call[DescribeAclsRequest]) -> DescribeAclsResponse:
     if call.host.authorizer is None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
-    return described(call.host.image, call.request, call.version)
+    described = DescribedAcls(call.request, call.version)
+    call.announce(sum(await call.turns().map(described.add, list(call.host.image.acls))))
+    return described.response
 
 
 API = Api(DescribeAclsRequest, DescribeAclsResponse, describe_acls, authorize=whole(DESCRIBE_CLUSTER))

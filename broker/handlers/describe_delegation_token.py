@@ -11,9 +11,13 @@ from broker.dispatch.api import Api
 from broker.dispatch.call import Call
 from broker.handlers.create_delegation_token import may_request_tokens
 from broker.request.authorisation import DESCRIBE_DELEGATION_TOKEN, DESCRIBE_TOKENS_USER, inside
-from coordinator.cluster.security.delegation_tokens import describable, described
+from coordinator.cluster.security.delegation_tokens import described, is_described
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
+from protocol.messages.describe_delegation_token import (
+    DescribedDelegationToken,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
 from protocol.metadata_records.security import DelegationTokenRecord
 
 
@@ -29,9 +33,16 @@ async def describe_delegation_token(call: Call[DescribeDelegationTokenRequest]) 
             DESCRIBE_TOKENS_USER, token.owner, quiet=True
         )
 
-    tokens = describable(call.host.image, call.request, str(call.context.principal), may)
-    call.count(sum(1 + len(token.renewers) for token in tokens))
-    return DescribeDelegationTokenResponse(error_code=0, tokens=[described(token, secret_key) for token in tokens])
+    passes = is_described(call.request, str(call.context.principal), may)
+
+    def answer(token: DelegationTokenRecord) -> DescribedDelegationToken | None:
+        if not passes(token):
+            return None
+        call.count(1 + len(token.renewers))
+        return described(token, secret_key)
+
+    tokens = await call.turns().find(answer, list(call.host.image.delegation_tokens))
+    return DescribeDelegationTokenResponse(error_code=0, tokens=tokens)
 
 
 HOW: Final = "for each token that the client neither owns nor may renew, or for its owner"

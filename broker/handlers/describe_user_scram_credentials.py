@@ -17,7 +17,8 @@ async def describe_user_scram_credentials(
     call: Call[DescribeUserScramCredentialsRequest],
 ) -> DescribeUserScramCredentialsResponse:
     credentials = UserScramCredentials(call.host.image, call.request)
-    results = await call.turns().map(credentials.describe, credentials.users)
+    results = await call.turns().find(credentials.describe, credentials.users)
+    call.announce(len(results))
     return DescribeUserScramCredentialsResponse(error_code=0, error_message="", results=results)
 
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 from broker.dispatch.api import Api, WireParser
 from broker.dispatch.call import Call
 from broker.fetch import wire
-from broker.fetch.fetch import Outcome, accept, serve
+from broker.fetch.fetch import MANY_PARTITIONS, Outcome, accept, is_incremental, serve
 from broker.fetch.fetches import Fetches
-from broker.fetch.in_turns import serve_in_turns
+from broker.fetch.in_turns import accept_and_serve_in_turns, serve_in_turns
 from broker.fetch.message_sets import serve_messages
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import FIRST_BATCH_VERSION, FIRST_TOPIC_ID_VERSION, FetchingReplica, ParsedFetch, PartitionKey
@@ -53,6 +53,8 @@ async def fetch(call: Call[FetchRequest]) -> Outcome:
 def accept_and_serve(fetches: Fetches, context: Context, request: ParsedFetch) -> Outcome | Waiting[Outcome]:
     """Returns the answer to a request. An error of its session is an answer without a session, and without
     partitions."""
+    if len(request.named) > MANY_PARTITIONS and not is_incremental(request):
+        return begin(accept_and_serve_in_turns(fetches, context, request))
     try:
         fetch = accept(fetches, context, request)
     except KafkaError as error:

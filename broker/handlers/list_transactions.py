@@ -23,7 +23,10 @@ async def list_transactions(call: Call[ListTransactionsRequest]) -> ListTransact
     request = call.request
     unknown = list(dict.fromkeys(text for text in request.state_filters if text not in BY_TEXT))
     passes = filter_of(request, call.now_ms)
-    transactions = [described(transaction) for transaction in call.broker.transactions.all() if passes(transaction)]
+    transactions = await call.turns().find(
+        lambda transaction: described(transaction) if passes(transaction) else None,
+        list(call.broker.transactions.all()),
+    )
     call.announce(len(transactions))
     return ListTransactionsResponse(error_code=0, unknown_state_filters=unknown, transaction_states=transactions)
 

@@ -80,9 +80,9 @@ class LongDecisions:
         self._thread.abandon()
 
 
-COST_OF_ENTRY: Final = {"filters": 100}
-"""Arrays whose entries are much more work than others: DeleteAcls compares each filter with every access control entry
-of the cluster."""
+COST_OF_ENTRY: Final = {"filters": MAX_ENTRIES_ON_LOOP + 1}
+"""Arrays whose entries are much more work than others: DeleteAcls compares a filter with many of the cluster's access
+control entries, so a thread decides even a request with one entry."""
 
 COUNTS: Final = {"num_partitions", "count"}
 """Fields of CreateTopics and CreatePartitions with the number of partitions to create, each of which is as much work as

@@ -100,6 +100,10 @@ class Turns:
             answers += map(answer, batch)
         return answers
 
+    async def find(self, answer: Callable[[Entry], Answer | None], entries: Sequence[Entry]) -> list[Answer]:
+        """Returns the answers of entries that have one, in order. The state may change between turns."""
+        return [found for found in await self.map(answer, entries) if found is not None]
+
     async def run(self, work: Generator[None, None, Answer]) -> Answer:
         """Returns the result of work that yields between its entries."""
         while True:

@@ -62,6 +62,11 @@ class PartitionReader:
         self.positions: dict[TopicPartition, int] = {}
         """The next offset of each partition. Removing a partition stops reading it."""
         self.leaders: dict[TopicPartition, int] = {}
+        self.ends: dict[TopicPartition, int] = {}
+        """The end of each partition in its last answer: the high watermark, or with READ_COMMITTED the last stable
+        offset."""
+        self.topic_ids: dict[str, bytes] = {}
+        """The id of each topic when its leaders were looked up; another one than before if it was created again."""
         self.resets: list[TopicPartition] = []
         """Partitions whose position was out of range, and which continued at their start."""
         self._cluster = cluster
@@ -104,6 +109,7 @@ class PartitionReader:
         if self._failures:
             await self._cluster.pause(PAUSE.delay_ms(self._failures, draw()))
         for topic in await self._cluster.topics(sorted(missing)):
+            self.topic_ids[topic.name or ""] = topic.topic_id
             for partition in topic.partitions:
                 self.leaders[TopicPartition(topic.name or "", partition.partition_index)] = partition.leader_id
         self._failures += 1
@@ -126,6 +132,7 @@ class PartitionReader:
                 if await self._is_sound(place, part):
                     if self._observe is not None:
                         self._observe(place, part.records or b"")
+                    self.ends[place] = end_offset(part, self._isolation)
                     fetched.append(read_answer(place, part, positions[place], self._isolation))
                     self._failures = 0
         return fetched
@@ -174,6 +181,13 @@ def fetch_request(
         isolation_level=isolation,
         topics=[FetchTopic(topic=name, partitions=entries) for name, entries in topics.items()],
     )
+
+
+def end_offset(part: PartitionData, isolation: int) -> int:
+    """Returns the offset after the last record that a reader may see. Brokers before version 4 have no stable
+    offset."""
+    is_stable = isolation == READ_COMMITTED and part.last_stable_offset >= 0
+    return part.last_stable_offset if is_stable else part.high_watermark
 
 
 def read_answer(place: TopicPartition, part: PartitionData, position: int, isolation: int) -> FetchedRecords:

@@ -14,16 +14,25 @@ from commands.errors import misuse
 from commands.printing import Row, as_json
 from commands.records.input import InputRecord
 from commands.records.output import PrintedRecord, as_row
-from commands.records.positions import READ_COMMITTED, READ_UNCOMMITTED, Position, parse_position
+from commands.records.positions import (
+    END,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    Position,
+    parse_position,
+    resolve,
+)
 from commands.records.producer import ProduceOptions, RecordProducer
 from console.changes import Plan
 from console.filters import PATH_HELP, filter_of
 from console.pages.topics import topic_head
 from console.reading import NAMES, checked_name
-from console.records import AUTO, DECODERS, MAX_SHOWN, PREVIEW, Opened, ShownRecord, decode, internal_text, is_internal
-from console.rendering import address
-from console.scanning import LIVE_MS, RecordQuery, RecordScan, one_record
-from console.visit import PageRequest, event
+from console.records import AUTO, DECODERS, MAX_SHOWN, Opened, ShownRecord, decode, internal_text, is_internal, row_of
+from console.rendering import address, event
+from console.scanning import RecordQuery, RecordScan, one_record
+from console.tailing import MAX_BEHIND, TailStart, read_mark
+from console.visit import PageRequest
+from console.watching import UNREADABLE, reason_of
 from protocol.records.record import Record
 from protocol.types import TopicPartition
 
@@ -67,7 +76,7 @@ async def listing(visit: PageRequest) -> Response:
             async for part in parts:
                 found += part.records
                 values["progress"] = part
-        values["records"] = [_row(visit, record) for record in found]
+        values["records"] = [row_of(record, question.decode) for record in found]
     return visit.render("topic_records.html", values)
 
 
@@ -75,29 +84,35 @@ async def live(visit: PageRequest) -> Response:
     """Returns the events of a search, or of a live tail."""
     topic = await visit.cluster.topic(visit.path("topic"))
     question = _question(visit, [part.partition_index for part in topic.partitions])
-    scan = _scan(visit, question)
-    return visit.stream(_tail(visit, scan) if visit.query("live") else _search(visit, scan))
+    if not visit.query("live"):
+        return visit.stream(_search(visit, question))
+    return visit.stream(visit.terms.tails.follow(visit.watched, question, await _start(visit, question)))
 
 
-async def _tail(visit: PageRequest, scan: RecordScan) -> AsyncIterator[str]:
-    async with aclosing(scan.live(lambda: visit.breathe(LIVE_MS))) as rounds:
-        async for records in rounds:
-            rows = [_row(visit, record) for record in records]
-            yield event("records", visit.text("records_rows.html", {"records": rows})) if rows else ": still here\n\n"
+async def _start(visit: PageRequest, question: RecordQuery) -> TailStart:
+    """Returns where a tail begins: where the browser lost it, else at the position of the URL, else at the end."""
+    mark = visit.request.headers.get("last-event-id", "") or visit.query("after")
+    positions = read_mark(mark, question.places)
+    lookup = await resolve(
+        visit.cluster, positions or dict.fromkeys(question.places, question.start or END), question.isolation
+    )
+    return TailStart(lookup.offsets, MAX_BEHIND if positions else None)
 
 
-async def _search(visit: PageRequest, scan: RecordScan) -> AsyncIterator[str]:
+async def _search(visit: PageRequest, question: RecordQuery) -> AsyncIterator[str]:
     clock, shown_ms = visit.watched.clock, 0
-    async with aclosing(scan.run()) as parts:
-        async for part in parts:
-            if part.records:
-                rows = [_row(visit, record) for record in part.records]
-                yield event("records", visit.text("records_rows.html", {"records": rows}))
-            if part.is_done or clock.monotonic_ms() - shown_ms >= EVENT_MS:
-                shown_ms = clock.monotonic_ms()
-                yield event("progress", visit.text("records_progress.html", {"progress": part}))
-            if part.is_done:
-                yield event("done", "")
+    try:
+        async with aclosing(_scan(visit, question).run()) as parts:
+            async for part in parts:
+                if part.records:
+                    rows = [row_of(record, question.decode) for record in part.records]
+                    yield event("records", visit.text("records_rows.html", {"records": rows}))
+                if part.is_done or clock.monotonic_ms() - shown_ms >= EVENT_MS:
+                    shown_ms = clock.monotonic_ms()
+                    yield event("progress", visit.text("records_progress.html", {"progress": part}))
+    except UNREADABLE as error:  # if the stream broke off, the browser would begin again
+        yield event("progress", visit.text("records_fault.html", {"fault": reason_of(error)}))
+    yield event("done", "")
 
 
 def _scan(visit: PageRequest, question: RecordQuery) -> RecordScan:
@@ -145,24 +160,6 @@ def _partitions(text: str, indexes: Sequence[int]) -> Sequence[int]:
     if missing := sorted(set(chosen) - set(indexes)):
         raise misuse(f"partition {missing[0]}: the topic has partitions 0 to {len(indexes) - 1}")
     return chosen
-
-
-def _row(visit: PageRequest, shown: ShownRecord) -> Row:
-    """Returns a record as a row of the list."""
-    place, record = shown.place, shown.record
-    row: dict[str, object] = {
-        "url": f"/topics/{place.topic}/records/{place.partition}/{record.offset}",
-        "partition": place.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "headers": [(name, decode(Opened(value), "text", 200).text) for name, value in record.headers[:8]],
-        "more_headers": max(len(record.headers) - 8, 0),
-        "key_size": shown.key_size,
-        "value_size": shown.value_size,
-        "internal": internal_text(place.topic, record) if is_internal(place.topic) else None,
-    }
-    name = visit.query("decode", AUTO)
-    return {**row, "key": decode(shown.key, AUTO, 200), "value": decode(shown.value, name, PREVIEW)}
 
 
 def _commands(visit: PageRequest, topic: str, given: dict[str, str], question: RecordQuery) -> list[str]:

@@ -24,9 +24,9 @@ from commands.shares.records import NO_API, ShareGroupRecords, SharePartitionRec
 from console.changes import Plan
 from console.pages.groups import name_of
 from console.records import PREVIEW, decode
-from console.rendering import address
+from console.rendering import address, event
 from console.scanning import one_record
-from console.visit import PageRequest, event
+from console.visit import PageRequest
 from console.watching import SLOWDOWN, UNREADABLE, reason_of
 from protocol.records.record import Record
 from protocol.types import TopicPartition

@@ -29,8 +29,8 @@ from commands.state.topic_changes import create_topics, delete_records, delete_t
 from commands.state.transactions import producer_rows
 from console.changes import Plan
 from console.pages.tables import Column, Table, table_of
-from console.rendering import address
-from console.visit import EVERY_MS, FIRST_MS, PageRequest, event
+from console.rendering import address, event
+from console.visit import EVERY_MS, FIRST_MS, PageRequest
 from console.watching import UNREADABLE, reason_of, topic_rows
 from protocol.messages.describe_configs import DescribeConfigsResourceResult
 from protocol.messages.metadata import MetadataResponseTopic

@@ -71,9 +71,12 @@
   });
 
   // Streams. A browser opens only six connections to a host, for all its tabs, so a hidden tab closes its stream. A tail
-  // goes on at the time at which it was hidden; a search is not repeated, so it goes on while it is hidden.
+  // goes on at the id of its last event, or without one at the time at which it was hidden; a search is not repeated, so
+  // it goes on while it is hidden.
+  const marks = new Map();
   class Stream {
     constructor(path) {
+      this.address = path;
       this.path = path;
       this.readyState = EventSource.CONNECTING;
       this.listeners = [];
@@ -98,8 +101,10 @@
       }
     }
     open() {
-      const source = new EventSource(this.path);
+      const mark = marks.get(this.address);
+      const source = new EventSource(this.isTail && mark ? `${this.path}&after=${mark}` : this.path);
       this.source = source;
+      if (this.isTail) source.addEventListener("records", (event) => { if (event.lastEventId) marks.set(this.address, event.lastEventId); });
       this.listeners.forEach(([name, listener]) => source.addEventListener(name, listener));
       source.onopen = (event) => { this.readyState = source.readyState; this.onopen?.(event); };
       source.onerror = (event) => {

@@ -7,7 +7,7 @@ Source: org.apache.kafka.coordinator.transaction.TransactionLog.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator.transaction.state import BY_NUMBER, State
 from coordinator.transaction.transaction import Transaction
@@ -19,7 +19,7 @@ from protocol.records.building import build
 from protocol.records.record import Record, read_records
 from protocol.types import Buffer, TopicPartition
 
-FLEXIBLE_SINCE = 1
+FLEXIBLE_SINCE: Final = 1
 """The transaction.version from which on values have version 1, with the previous and next producer ids."""
 
 

@@ -7,7 +7,7 @@ Source: org.apache.kafka.coordinator.transaction.TransactionMetadata, as of 4.3.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator.transaction.state import AT_REST, FOLLOWS, State
 from protocol.errors import ErrorCode, KafkaError
@@ -16,11 +16,11 @@ from protocol.types import TopicPartition
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 NO_TIMESTAMP = -1
-MAX_EPOCH = 0x7FFF
+MAX_EPOCH: Final = 0x7FFF
 LAST_CLIENT_EPOCH = MAX_EPOCH - 1
 """The highest epoch of a client, so that one higher epoch is always left for fencing."""
 
-V2 = 2
+V2: Final = 2
 """The transaction.version from which on transactions end with a new epoch."""
 
 
@@ -75,11 +75,8 @@ def new_transaction(transactional_id: str, producer_id: int, timeout_ms: int, no
     return Transaction(transactional_id, producer_id, NO_EPOCH, timeout_ms, State.EMPTY, now_ms)
 
 
-def _step(before: Transaction, after: Transaction) -> Transaction:
-    assert before.state in FOLLOWS[after.state], (
-        f"{before.transactional_id}: {after.state.text} cannot follow {before.state.text}"
-    )
-    return after._replace(previous_producer_id=before.producer_id)
+def _check_step(before: Transaction, state: State) -> None:
+    assert before.state in FOLLOWS[state], f"{before.transactional_id}: {state.text} cannot follow {before.state.text}"
 
 
 # A producer comes (InitProducerId)
@@ -102,7 +99,7 @@ def next_epoch(transaction: Transaction, timeout_ms: int, expected_epoch: int | 
                 f"{transaction.transactional_id}: its producer is at epoch {transaction.epoch}, "
                 f"not at {expected_epoch}",
             )
-    return _at_rest(transaction, timeout_ms, now_ms)._replace(epoch=epoch, last_epoch=last_epoch)
+    return _at_rest(transaction, transaction.producer_id, epoch, last_epoch, timeout_ms, now_ms)
 
 
 def next_producer_id(
@@ -111,14 +108,24 @@ def next_producer_id(
     """Returns the transaction with another producer id, because the epochs of the last one are exhausted;
     `keep_last_epoch` allows a retry."""
     last_epoch = transaction.epoch if keep_last_epoch else NO_EPOCH
-    return _at_rest(transaction, timeout_ms, now_ms)._replace(producer_id=producer_id, epoch=0, last_epoch=last_epoch)
+    return _at_rest(transaction, producer_id, 0, last_epoch, timeout_ms, now_ms)
 
 
-def _at_rest(transaction: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
-    after = transaction._replace(
-        state=State.EMPTY, timeout_ms=timeout_ms, partitions=frozenset(), started_ms=NO_TIMESTAMP, updated_ms=now_ms
+def _at_rest(
+    transaction: Transaction, producer_id: int, epoch: int, last_epoch: int, timeout_ms: int, now_ms: int
+) -> Transaction:
+    _check_step(transaction, State.EMPTY)
+    return transaction._replace(
+        state=State.EMPTY,
+        producer_id=producer_id,
+        epoch=epoch,
+        last_epoch=last_epoch,
+        previous_producer_id=transaction.producer_id,
+        timeout_ms=timeout_ms,
+        partitions=frozenset(),
+        started_ms=NO_TIMESTAMP,
+        updated_ms=now_ms,
     )
-    return _step(transaction, after)
 
 
 # A transaction grows
@@ -128,14 +135,15 @@ def with_partitions(
     transaction: Transaction, partitions: Iterable[TopicPartition], client_version: int, now_ms: int
 ) -> Transaction:
     """Returns the transaction with more partitions; the first of them begin it."""
-    after = transaction._replace(
+    _check_step(transaction, State.ONGOING)
+    return transaction._replace(
         state=State.ONGOING,
+        previous_producer_id=transaction.producer_id,
         partitions=transaction.partitions.union(partitions),
         started_ms=now_ms if transaction.state in AT_REST else transaction.started_ms,
         updated_ms=now_ms,
         client_version=client_version,
     )
-    return _step(transaction, after)
 
 
 # A transaction ends
@@ -147,16 +155,18 @@ def prepared(
     """Returns the decided transaction, which is final. Under transactions v2 the epoch is bumped now, so that the
     markers have a higher epoch than any late record; `next_producer_id` is used if the epochs are exhausted."""
     state = State.PREPARE_COMMIT if committed else State.PREPARE_ABORT
-    after = transaction._replace(
+    _check_step(transaction, state)
+    bumps = client_version >= V2
+    return transaction._replace(
         state=state,
+        previous_producer_id=transaction.producer_id,
         next_producer_id=next_producer_id,
+        epoch=min(transaction.epoch + 1, MAX_EPOCH) if bumps else transaction.epoch,
+        last_epoch=transaction.epoch if bumps else transaction.last_epoch,
         updated_ms=now_ms,
         client_version=client_version,
         started_ms=now_ms if transaction.state in AT_REST else transaction.started_ms,
     )
-    if client_version >= V2:
-        after = after._replace(epoch=min(transaction.epoch + 1, MAX_EPOCH), last_epoch=transaction.epoch)
-    return _step(transaction, after)
 
 
 def fenced(transaction: Transaction, version: int, next_producer_id: int, now_ms: int) -> Transaction:
@@ -166,10 +176,16 @@ def fenced(transaction: Transaction, version: int, next_producer_id: int, now_ms
     """
     epoch = transaction.epoch if version >= V2 else min(transaction.epoch + 1, MAX_EPOCH)
     last_epoch = transaction.last_epoch if version >= V2 else NO_EPOCH
-    fence = transaction._replace(state=State.PREPARE_EPOCH_FENCE, epoch=epoch, last_epoch=last_epoch)
+    _check_step(transaction, State.PREPARE_EPOCH_FENCE)
+    fence = transaction._replace(
+        state=State.PREPARE_EPOCH_FENCE,
+        previous_producer_id=transaction.producer_id,
+        epoch=epoch,
+        last_epoch=last_epoch,
+    )
     version = version if version >= V2 else 0
     return prepared(
-        _step(transaction, fence),
+        fence,
         committed=False,
         client_version=version,
         next_producer_id=next_producer_id,
@@ -181,15 +197,16 @@ def completed(transaction: Transaction, now_ms: int) -> Transaction:
     """Returns the transaction after every partition has its marker."""
     state = State.COMPLETE_COMMIT if transaction.state is State.PREPARE_COMMIT else State.COMPLETE_ABORT
     producer_id, epoch = after_markers(transaction)
-    after = transaction._replace(
+    _check_step(transaction, state)
+    return transaction._replace(
         state=state,
         producer_id=producer_id,
         epoch=epoch,
+        previous_producer_id=transaction.producer_id,
         next_producer_id=NO_PRODUCER_ID,
         partitions=frozenset(),
         updated_ms=now_ms,
     )
-    return _step(transaction, after)
 
 
 def after_markers(ending: Transaction) -> Producer:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from pipeline.cluster import Cluster
 from pipeline.commands.common import say, session_of, table_place
 from pipeline.decode import Decoding
 from pipeline.errors import PipelineError
@@ -13,6 +15,7 @@ from pipeline.iceberg.load import load_tables
 from pipeline.iceberg.reprocess import reprocess
 from pipeline.iceberg.table import IcebergTable
 from pipeline.load import LoadConfig, LoadOutcome, load
+from pipeline.metrics import metrics_text, write_text
 from pipeline.ranges import AcceptedLosses, parse_bounds
 from pipeline.settings import CLIENT, CONNECTOR, SPARK, parse_settings
 
@@ -56,6 +59,9 @@ def run(options: Namespace) -> int:
     seconds = time.monotonic() - began
     for name, outcome in done.items():
         show(name, outcome, seconds)
+    if options.metrics_file:
+        cluster = Cluster(config.bootstrap, config.properties)
+        write_text(Path(options.metrics_file), metrics_text(spark, cluster, done, seconds))
     return 0
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from pipeline.commands.common import session_of, table_place
 from pipeline.errors import PipelineError
-from pipeline.iceberg.maintain import Care, Figures, MaintainConfig, maintain
+from pipeline.iceberg.maintain import Figures, MaintainConfig, MaintainOutcome, maintain
 from pipeline.settings import SPARK, parse_settings
 
 
@@ -33,15 +33,15 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def show(done: Sequence[Care], *, dry_run: bool) -> None:
+def show(done: Sequence[MaintainOutcome], *, dry_run: bool) -> None:
     """Prints each table's figures before and after."""
     made = Table(title="estimated result" if dry_run else "result")
     for name in ("table", *(name.replace("_", " ") for name in Figures._fields)):
         made.add_column(name)
-    for care in done:
-        pairs = zip(care.before, care.after, strict=True)
+    for outcome in done:
+        pairs = zip(outcome.before, outcome.after, strict=True)
         made.add_row(
-            care.table,
+            outcome.table,
             *(f"{before:,}" if before == after else f"{before:,} → {after:,}" for before, after in pairs),
         )
     Console().print(made)

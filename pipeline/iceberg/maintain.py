@@ -1,7 +1,7 @@
-"""maintain: the care of tables. Merges small files, rewrites manifests, expires snapshots, removes orphan files.
+"""maintain: merges small files of tables, rewrites manifests, expires snapshots, removes orphan files.
 
-It can run beside loads: a load publishes its files on whatever main is by then. The loaded offsets are copied into the
-summary of a new snapshot, so that those of merged files can expire.
+It may run beside loads: a load publishes its files on the head of main, whatever that is. The loaded offsets are copied
+into the summary of a new snapshot, so that the snapshots of the merged files can expire.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ORDER: Final = "partition ASC NULLS LAST, offset ASC NULLS LAST"
 
 @dataclass(frozen=True, slots=True)
 class MaintainConfig:
-    """The options of the care. `now_ms` is the time from which ages are counted."""
+    """The options of the job. `now_ms` is the time from which ages are counted."""
 
     topics: tuple[str, ...]
     now_ms: int
@@ -43,28 +43,28 @@ class MaintainConfig:
 
 
 class Figures(NamedTuple):
-    """The figures of a table. After a dry run, the second figures of a table are an estimate."""
+    """The figures of a table."""
 
     data_files: int
     small_files: int
-    """Data files that are merged: those of a partition with more than one small file."""
+    """Small data files that share their partition with others, so that they can be merged."""
     delete_files: int
     bytes: int
-    """Bytes of the files of all snapshots that are kept."""
+    """Size of the files of all snapshots."""
     manifests: int
     snapshots: int
     orphans: int
 
 
-class Care(NamedTuple):
-    """A table before and after."""
+class MaintainOutcome(NamedTuple):
+    """A table's figures before and after. A dry run estimates those after."""
 
     table: str
     before: Figures
     after: Figures
 
 
-def maintain(spark: SparkSession, config: MaintainConfig, place: TablePlace) -> list[Care]:
+def maintain(spark: SparkSession, config: MaintainConfig, place: TablePlace) -> list[MaintainOutcome]:
     """Maintains the tables of topics, and of their dead letters. Raises PipelineError if there is no table."""
     if config.keep_orphans_ms < DAY_MS:
         raise PipelineError(
@@ -78,22 +78,22 @@ def maintain(spark: SparkSession, config: MaintainConfig, place: TablePlace) -> 
         table.java()  # an error if there is no table
         dead = dead_letters_of(table)
         with place.catalog.exclusive(table.name):  # a load holds this lock for its dead letters, too
-            done += [TableCare(cared, config).take() for cared in (table, dead) if cared.exists()]
+            done += [TableMaintenance(each, config).run() for each in (table, dead) if each.exists()]
     return done
 
 
 @dataclass(frozen=True, slots=True)
-class TableCare:
-    """The care of a table."""
+class TableMaintenance:
+    """The maintenance of one table."""
 
     table: IcebergTable
     config: MaintainConfig
 
-    def take(self) -> Care:
-        """Returns the figures before and after. A dry run changes nothing, and estimates the figures after."""
-        before = self.figures(self.orphans(dry_run=True))
+    def run(self) -> MaintainOutcome:
+        """Returns the figures before and after. A dry run changes nothing."""
+        before = self.figures()
         if self.config.dry_run:
-            return Care(self.table.name, before, self.estimated(before))
+            return MaintainOutcome(self.table.name, before, self.estimated(before))
         size = f"'target-file-size-bytes', '{self.config.file_bytes}', 'min-input-files', '2'"
         deletes = "'delete-file-threshold', '1', 'remove-dangling-deletes', 'true'"
         self.call(
@@ -103,12 +103,12 @@ class TableCare:
         self.retag()
         self.call("expire_snapshots", f"older_than => {moment(self.expiry_ms)}, retain_last => 1")
         self.orphans(dry_run=False)
-        return Care(self.table.name, before, self.figures(self.orphans(dry_run=True)))
+        return MaintainOutcome(self.table.name, before, self.figures())
 
     def retag(self) -> None:
         """Moves the tag of the last load to a new snapshot with the same loaded offsets.
 
-        Otherwise the tag would keep the files that were merged. If a load is faster, it moves the tag itself.
+        Without this, the tag keeps the merged files. If a load publishes meanwhile, its own snapshot has the tag.
         """
         head, run = self.table.head(), run_id()
         branch = f"{BRANCH_PREFIX}{run}"
@@ -129,52 +129,50 @@ class TableCare:
         return self.table.spark.sql(sql).collect()
 
     def orphans(self, *, dry_run: bool) -> int:
-        """Removes the files that no snapshot has, or only counts them."""
+        """Removes the files that no snapshot has; a dry run doesn't. Returns their number."""
         older = moment(self.config.now_ms - self.config.keep_orphans_ms)
         return len(self.call("remove_orphan_files", f"older_than => {older}, dry_run => {str(dry_run).lower()}"))
 
-    def figures(self, orphans: int) -> Figures:
-        files, small = self.files(), self.small()
+    def figures(self) -> Figures:
+        is_data = f.col("content") == DATA_FILE
+        files = self.meta("files").agg(f.count_if(is_data).alias("data"), f.count_if(~is_data).alias("deletes"))
         stored = self.meta("all_files").groupBy("file_path").agg(f.max("file_size_in_bytes").alias("size"))
+        (counts,) = files.collect()
         return Figures(
-            sum(file["content"] == DATA_FILE for file in files),
-            sum(len(sizes) for sizes in small),
-            sum(file["content"] != DATA_FILE for file in files),
+            counts["data"],
+            sum(row["files"] for row in self.small()),
+            counts["deletes"],
             int(stored.agg(f.sum("size")).collect()[0][0] or 0),
             self.meta("manifests").count(),
             self.meta("snapshots").count(),
-            orphans,
+            self.orphans(dry_run=True),
         )
 
     def meta(self, name: str) -> DataFrame:
         """Returns one of Iceberg's tables about the table."""
         return self.table.spark.table(f"{self.table.quoted}.{name}")
 
-    def files(self) -> list[Row]:
-        return self.meta("files").collect()
-
-    def small(self) -> list[list[int]]:
-        """Returns the sizes of the small data files, by partition, of partitions with more than one."""
-        found: dict[str, list[int]] = {}
-        for file in self.files():
-            size = file["file_size_in_bytes"]
-            if file["content"] == DATA_FILE and size < SMALL * self.config.file_bytes:
-                found.setdefault(str(file.asDict().get("partition")), []).append(size)
-        return [sizes for sizes in found.values() if len(sizes) > 1]
+    def small(self) -> list[Row]:
+        """Returns number and size of the small data files, by partition, if there is more than one."""
+        is_small = f.col("file_size_in_bytes") < SMALL * self.config.file_bytes
+        files = self.meta("files").where((f.col("content") == DATA_FILE) & is_small)
+        partition = ["partition"] if "partition" in files.columns else []
+        sums = files.groupBy(*partition).agg(f.count("*").alias("files"), f.sum("file_size_in_bytes").alias("size"))
+        return sums.where("files > 1").select("files", "size").collect()
 
     def estimated(self, before: Figures) -> Figures:
-        """Returns what the care would leave. The bytes that expiry frees are not known before."""
-        young = f.col("committed_at") >= f.expr(moment(self.expiry_ms))
-        merged = sum(math.ceil(sum(sizes) / self.config.file_bytes) for sizes in self.small())
+        """Returns the figures after a run. The bytes that an expiry frees are not known before it."""
+        is_young = f.col("committed_at") >= f.expr(moment(self.expiry_ms))
+        merged = sum(math.ceil(row["size"] / self.config.file_bytes) for row in self.small())
         return before._replace(
             data_files=before.data_files - before.small_files + merged,
             small_files=0,
             delete_files=0,
-            snapshots=self.meta("snapshots").where(young).count() + 1,
+            snapshots=self.meta("snapshots").where(is_young).count() + 1,
             orphans=0,
         )
 
 
 def moment(ms: int) -> str:
-    """Returns the SQL of a time."""
+    """Returns a time as SQL."""
     return f"TIMESTAMP '{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S.%f}'"

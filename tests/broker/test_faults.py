@@ -106,6 +106,7 @@ async def failing(*_: object) -> None:
     raise Fault
 
 
+@pytest.mark.source_only
 @pytest.mark.parametrize("waits", [False, True])
 async def test_a_marker_that_fails_is_written_again_and_keeps_no_other_transaction_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool

@@ -39,8 +39,9 @@ def forgetting(*indexes: int, session: tuple[int, int]) -> ParsedFetch:
 
 def created(sessions: FetchSessions, partitions: int, now_ms: int) -> FetchSession:
     params = request(*range(partitions))
-    session = sessions.open(params, params.named, now_ms)
+    session = sessions.create(partitions, params.uses_topic_ids, now_ms)
     assert session is not None
+    session.update(params.named, ())
     return session
 
 

@@ -14,12 +14,15 @@ from pathlib import Path
 import pytest
 
 from broker.dispatch import dispatcher, parts, route
+from broker.fetch import fetch
 from broker.handlers import APIS, alter_configs
+from broker.handlers import fetch as fetch_handler
 from broker.metadata import deciding
 from broker.request import audit, turns
 from broker.request.context import Principal
 from coordinator.cluster import loader, machine
 from protocol.api_key import ApiKey
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.doors import EVE, OPTIONS, furnished
 from tests.broker.inprocess import LONG_S, InProcess, request_frame
@@ -120,4 +123,23 @@ async def test_no_callback_creates_all_topics_of_a_metadata_request(tmp_path: Pa
         for count in (1, FEW, MANY):
             topics = [MetadataRequestTopic(name=f"not a topic's name {number}") for number in range(count)]
             lines.append(await longest_of(served, request_frame(MetadataRequest(topics=topics), 1), ADMIN))
+    assert lines[2] - lines[1] <= (MANY - FEW) * LINES_OF_ENTRY
+
+
+@pytest.mark.parametrize("epoch", [0, -1], ids=["new session", "no session"])
+async def test_no_callback_accepts_all_topics_of_a_fetch(
+    epoch: int, broker: tuple[InProcess, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request names each topic twice. Its session begins in turns, too."""
+    served, _ = broker
+    for module in (fetch, fetch_handler):
+        monkeypatch.setattr(module, "MANY_PARTITIONS", 8)
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
+    lines = []
+    for count in (1, FEW, MANY):
+        topics = [
+            FetchTopic(topic_id=(number + 1).to_bytes(16, "big"), partitions=[partition]) for number in range(count)
+        ]
+        request = FetchRequest(max_wait_ms=0, min_bytes=0, session_epoch=epoch, topics=topics * 2)
+        lines.append(await longest_of(served, request_frame(request, 17), ADMIN))
     assert lines[2] - lines[1] <= (MANY - FEW) * LINES_OF_ENTRY

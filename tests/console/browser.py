@@ -42,6 +42,7 @@ class Browser:
     def __init__(self, base: str) -> None:
         self.base = base
         self.cookies: dict[str, str] = {}
+        self.last_event_id = ""
 
     @property
     def host(self) -> str:
@@ -84,12 +85,21 @@ class Browser:
             connection.close()
 
     @contextmanager
-    def events(self, path: str) -> Iterator[Iterator[tuple[str, str]]]:
+    def events(self, path: str, headers: Mapping[str, str] | None = None) -> Iterator[Iterator[tuple[str, str]]]:
         """Opens server-sent events, and yields their names and contents."""
-        connection, response = self._send("GET", path, None, {})
+        connection, response = self._send("GET", path, None, headers or {})
         try:
             assert response.status == 200, response.read()
-            yield _events(response)
+            yield self._events(response)
+        finally:
+            connection.close()
+
+    @contextmanager
+    def opened(self, path: str) -> Iterator[int]:
+        """Opens server-sent events, and yields the status of the response."""
+        connection, response = self._send("GET", path, None, {})
+        try:
+            yield response.status
         finally:
             connection.close()
 
@@ -106,19 +116,20 @@ class Browser:
             self.cookies[name] = value
         return connection, response
 
+    def _events(self, response: HTTPResponse) -> Iterator[tuple[str, str]]:
+        buffer = ""
+        while line := response.readline().decode():
+            buffer += line
+            if line.startswith("id: "):
+                self.last_event_id = line[4:].strip()
+            if line == "\n":
+                for name, data in EVENTS.findall(buffer):
+                    yield name, "\n".join(part.removeprefix("data: ") for part in data.splitlines())
+                buffer = ""
+
     @staticmethod
     def _headers(response: HTTPResponse) -> dict[str, str]:
         return {name.lower(): value for name, value in response.headers.items()}
-
-
-def _events(response: HTTPResponse) -> Iterator[tuple[str, str]]:
-    buffer = ""
-    while line := response.readline().decode():
-        buffer += line
-        if line == "\n":
-            for name, data in EVENTS.findall(buffer):
-                yield name, "\n".join(part.removeprefix("data: ") for part in data.splitlines())
-            buffer = ""
 
 
 def hidden_fields(page: str) -> dict[str, str]:

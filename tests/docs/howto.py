@@ -9,6 +9,10 @@ from typing import NamedTuple
 from tests.sources import ROOT
 
 PAGES = ("start", "production", "upgrade", "backup", "ci")
+SETTINGS = (
+    "quotas", "dead-letter-queue", "share-redelivery-backoff", "share-delayed-delivery", "share-ordering-by-key",
+)  # fmt: skip
+"""Pages that begin with commands of `odradek` for a broker that runs, which set what the page is about."""
 
 
 class Step(NamedTuple):

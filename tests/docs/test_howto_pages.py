@@ -11,7 +11,7 @@ import pytest
 
 from broker.config.sources import from_file, load
 from tests.cli.parsers import parsed
-from tests.docs.howto import PAGES, files, steps, text_of
+from tests.docs.howto import PAGES, SETTINGS, files, steps, text_of
 from tests.sources import ROOT
 
 DOCS = ROOT / "docs"
@@ -26,7 +26,7 @@ def commands(page: str) -> list[list[str]]:
     return [shlex.split(line) for line in cut]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", PAGES + SETTINGS)
 def test_a_command_of_a_page_has_these_options(page: str) -> None:
     listed = [words for words in commands(page) if words != ["odradek", "--version"]]
     assert listed

@@ -52,6 +52,8 @@ class Place(NamedTuple):
     asked: str
     others: tuple[str, ...]
     topic_id: bytes
+    pid: int = 0
+    """The process of a single node."""
 
 
 class Wait(NamedTuple):
@@ -140,7 +142,7 @@ def apache(data: Path) -> Iterator[Place]:
 def alone(broker: Odradek | ApacheKafka) -> Iterator[Place]:
     try:
         broker.start()
-        yield Place(APIS, broker.bootstrap, (broker.bootstrap,), furnished(broker.bootstrap))
+        yield Place(APIS, broker.bootstrap, (broker.bootstrap,), furnished(broker.bootstrap), broker.pid)
     finally:
         broker.forget()
 
@@ -155,7 +157,8 @@ def two_brokers(data: Path) -> Iterator[Place]:
     try:
         for node in nodes:
             node.start()
-        yield Place(APIS, first.bootstrap, (quorum.address, second.bootstrap), furnished(first.bootstrap))
+        others = quorum.address, second.bootstrap
+        yield Place(APIS, first.bootstrap, others, furnished(first.bootstrap))
     finally:
         for node in reversed(nodes):
             node.forget()
@@ -166,7 +169,7 @@ def controller(data: Path) -> Iterator[Place]:
     """Starts the same processes; the controller gets the requests."""
     with two_brokers(data) as place:
         address, _ = place.others
-        yield Place(CONTROLLER_APIS, address, place.others, place.topic_id)
+        yield place._replace(apis=CONTROLLER_APIS, asked=address)
 
 
 PLACES: Final = {"node": one_node, "brokers": two_brokers, "controller": controller, "apache": apache}
@@ -209,6 +212,11 @@ def is_denied(bootstrap: str) -> bool:
 def measured(place: Place, many: Many, count: int, rights: str) -> Wait:
     """Returns the longest wait of another client during this request."""
     frame = request_frame(many.build(count, place.topic_id), many.version)
+    return wait_during(place, frame, rights, f"{many} {count} entries, {rights} rights, {len(frame)} bytes")
+
+
+def wait_during(place: Place, frame: bytes, rights: str, request: str) -> Wait:
+    """Returns the longest wait of another client while a client with these rights sends the frame."""
     client = WireClient(place.asked, ANSWER_TIMEOUT_S, RIGHTS[rights])
     others = [Other(bootstrap) for bootstrap in place.others]
     began = time.monotonic()
@@ -219,7 +227,7 @@ def measured(place: Place, many: Many, count: int, rights: str) -> Wait:
     answered_s = time.monotonic() - began
     client.close()
     longest_s = max([other.stop() for other in others])
-    return Wait(longest_s, answered_s, f"{many} {count} entries, {rights} rights, {len(frame)} bytes", outcome)
+    return Wait(longest_s, answered_s, request, outcome)
 
 
 if __name__ == "__main__":

@@ -102,6 +102,11 @@ def test_a_test_that_should_fail_but_is_not_pointable_is_a_surprise() -> None:
     assert len(outcomes.surprises({"ATest.faults[2]": JUnitTest("not pointable")}, [FAILING])) == 1
 
 
+@pytest.mark.parametrize("outcome", ["passed", "failed"])
+def test_a_flaky_test_may_pass(outcome: str) -> None:
+    assert outcomes.surprises({"ATest.faults[2]": JUnitTest(outcome)}, [FAILING._replace(flaky=True)]) == []
+
+
 def test_an_entry_covers_an_invocation_a_method_or_a_class() -> None:
     tests = {
         "ATest.objects[1]": JUnitTest("not pointable"),

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.howto import files, steps, text_of, write
-from tests.interop.brokers import Odradek
+from tests.docs.howto import SETTINGS, files, steps, text_of, write
+from tests.interop.brokers import ALONE, Odradek
 from tests.interop.processes import Server, free_port
 
 pytestmark = pytest.mark.odradek_only
@@ -80,8 +80,9 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 def with_broker(machine: Machine) -> Machine:
     """Returns a machine with one broker, as the Debian package installs it, with records in a topic."""
     port = free_port()
-    machine.places["127.0.0.1:9092"] = f"127.0.0.1:{port}"
+    machine.places["127.0.0.1:9092"] = machine.places["localhost:9092"] = f"127.0.0.1:{port}"
     options = f"node.id=1\nlisteners=PLAINTEXT://127.0.0.1:{port}\nlog.dirs=/var/lib/odradek/broker-1\n"
+    options += "".join(f"{name}={value}\n" for name, value in ALONE.items())
     write(machine.folder, "broker-1.properties", machine.here(options))
     os.environ["ODRADEK_BOOTSTRAP"] = f"127.0.0.1:{port}"
     machine.do("systemctl enable --now odradek-broker@1")
@@ -110,6 +111,15 @@ def test_a_backup_is_made_verified_and_restored(with_broker: Machine) -> None:
     assert machine.do("odradek consume restored --exit-at-end -f '%v\\n'").split() == [str(n) for n in range(1, 101)]
 
 
+@pytest.mark.parametrize("page", SETTINGS)
+def test_what_a_page_is_about_is_set(with_broker: Machine, page: str) -> None:
+    with_broker.places |= {"12000": "2000", "9 seconds": "1 second"}  # the delays, in real time
+    for step in steps(text_of(page)):
+        ends = " --timeout 60s -n 3" if "share consume" in step.command else ""
+        printed = with_broker.do(f"{step.command}{ends}")
+        assert not ends or len(printed.splitlines()) == 3
+
+
 def test_a_broker_is_upgraded(with_broker: Machine) -> None:
     machine = with_broker
     for title in ("One broker", "A cluster without downtime", "New features"):
@@ -121,7 +131,7 @@ def test_a_broker_is_upgraded(with_broker: Machine) -> None:
 
 def test_a_broker_runs_beside_a_suite_in_any_language(machine: Machine) -> None:
     port = free_port()
-    machine.places["127.0.0.1:9092"] = f"127.0.0.1:{port}"
+    machine.places["127.0.0.1:9092"] = machine.places["localhost:9092"] = f"127.0.0.1:{port}"
     os.environ["ODRADEK_BOOTSTRAP"] = f"127.0.0.1:{port}"
     commands = [step.command for step in steps(text_of("ci", "Without containers"))]
     started = machine.do(commands[0] + " echo $!")

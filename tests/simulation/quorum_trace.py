@@ -241,10 +241,10 @@ def check(worlds: Sequence[TracedWorld]) -> Verdict:
             shutil.copy(file, folder)
         (folder / "Events.tla").write_text(text)
         ended = tlc(folder, "QuorumTrace", "-deadlock")
-    if '"accepted"' in ended.stdout:
-        return Verdict(len(events), "")
     if broken := re.search(r"Invariant (\w+) is violated", ended.stdout):
         return Verdict(len(events), f"{broken[1]} is violated")
+    if '"accepted"' in ended.stdout:
+        return Verdict(len(events), "")
     reached = [int(number) for number in re.findall(r'<<"reached", (\d+)>>', ended.stdout)]
     if "No error has been found" not in ended.stdout:
         raise RuntimeError(f"TLC failed:\n{ended.stdout[-8000:]}\n{ended.stderr[-2000:]}")

@@ -14,7 +14,7 @@ import protocol.messages.alter_configs as legacy
 import protocol.messages.incremental_alter_configs as incremental
 from coordinator.cluster.brokers.features import MIN_ISR
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
-from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.configs.rules import ConfigRules, check_length
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import ClusterResult, MetadataRecord
 from coordinator.cluster.rejections import error_message
@@ -23,9 +23,6 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.metadata_records.settings import ConfigRecord
 from protocol.metadata_records.topics import ClearElrRecord
 from protocol.numbers import whole_number
-
-MAX_VALUE_LENGTH = 0x7FFF
-"""Maximum length of a config's value: the older format of the record has a 16-bit length."""
 
 
 class AlterOperation(IntEnum):
@@ -251,6 +248,9 @@ class _Alteration:
     ) -> list[ConfigRecord]:
         changes = list(changes)
         self._check_operations(resource, changes)
+        for change in changes:
+            if change.config_operation != AlterOperation.DELETE:
+                check_length(change.value)
         current = self._image.configs(resource)
         changed = []
         for name, change in {change.name: change for change in changes}.items():
@@ -292,7 +292,7 @@ class _Alteration:
             return None
         default = self._rules.list_default(resource.type, change.name)
         parts = [part for part in ((default or "") if current is None else current).split(",") if part]
-        given = (change.value or "").split(",")
+        given = dict.fromkeys((change.value or "").split(","))
         if change.config_operation == AlterOperation.APPEND:
             return ",".join(dict.fromkeys([*parts, *given]))
         return ",".join(part for part in parts if part not in given)
@@ -300,6 +300,8 @@ class _Alteration:
     def wholly(self, resource: ConfigResource, configs: Iterable[legacy.AlterableConfig]) -> list[ConfigRecord]:
         current = self._image.configs(resource)
         new_values = {config.name: config.value for config in configs}
+        for value in new_values.values():
+            check_length(value)
         changed = [
             _record(resource, name, value)
             for name, value in new_values.items()
@@ -353,12 +355,7 @@ class _Alteration:
             if not resource.name and record.value is None:
                 message = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
                 raise KafkaError(ErrorCode.INVALID_CONFIG, message)
-        if record.value is not None and len(record.value) > MAX_VALUE_LENGTH:
-            message = (
-                "The configuration value cannot be added because it exceeds the maximum value size of "
-                f"{MAX_VALUE_LENGTH} bytes."
-            )
-            raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+        check_length(record.value)
 
 
 def _check_known(_resource: ConfigResource, changes: Iterable[incremental.AlterableConfig]) -> None:

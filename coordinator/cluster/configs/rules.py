@@ -23,6 +23,9 @@ from storage.config import LogConfig
 
 Texts = Mapping[str, str]
 
+MAX_VALUE_LENGTH = 0x7FFF
+"""Maximum length of a config's value: the older format of the record has a 16-bit length."""
+
 
 class FileCheck(NamedTuple):
     """A check of configs that reads files, which no decision does."""
@@ -228,3 +231,13 @@ NAME_RULES: dict[ResourceType, Callable[[str], None]] = {
     ResourceType.GROUP: _group_name,
     ResourceType.CLIENT_METRICS: _client_metrics_name,
 }
+
+
+def check_length(value: str | None) -> None:
+    """Raises INVALID_CONFIG for a value that is longer than MAX_VALUE_LENGTH, before anything else looks at it."""
+    if value is not None and len(value) > MAX_VALUE_LENGTH:
+        message = (
+            "The configuration value cannot be added because it exceeds the maximum value size of "
+            f"{MAX_VALUE_LENGTH} bytes."
+        )
+        raise KafkaError(ErrorCode.INVALID_CONFIG, message)

@@ -12,6 +12,7 @@ from coordinator.cluster.image import Image
 from coordinator.cluster.record import ClusterResult, MetadataRecord
 from coordinator.cluster.rejections import MAX_RECORDS, error_message, too_large
 from coordinator.cluster.security.acl import AccessControlEntry, EntryFilter, record_of
+from coordinator.cluster.security.acls import Acls
 from coordinator.cluster.security.hosts import CIDR_METADATA_VERSION, parse_network
 from coordinator.engine.result import Ticket, answered
 from protocol.acl import ANY, CLUSTER_NAME, PatternType, Permission, Resource, code_name
@@ -23,6 +24,12 @@ from protocol.metadata_records.security import RemoveAccessControlEntryRecord
 from protocol.types import Uuid
 
 FIRST_PREFIXED_VERSION: Final = 1
+
+MAX_COMPARISONS: Final = 1_000_000
+"""Maximum number of comparisons of filters with entries in a DeleteAcls. They take a thread about a second, and other
+changes of the cluster wait for it. The answer may repeat an entry for each filter."""
+
+IdentifiedEntry = tuple[Uuid, AccessControlEntry]
 
 
 def invalid(message: str) -> KafkaError:
@@ -106,13 +113,43 @@ def _filter(requested: delete.DeleteAclsFilter | describe.DescribeAclsRequest, v
     )  # fmt: skip
 
 
+class Candidates:
+    """The entries with which the filters of a request are compared: those with the filter's name or principal, or
+    all."""
+
+    def __init__(self, acls: Acls) -> None:
+        self._all = list(acls.items())
+        self._by_name: dict[str, list[IdentifiedEntry]] = {}
+        self._by_principal: dict[str, list[IdentifiedEntry]] = {}
+        for item in self._all:
+            _, entry = item
+            self._by_name.setdefault(entry.resource_name, []).append(item)
+            self._by_principal.setdefault(entry.principal, []).append(item)
+        self._compared = 0
+
+    def of(self, entry_filter: EntryFilter) -> list[IdentifiedEntry]:
+        """Returns the entries that the filter may match, in their order. Raises KafkaError(POLICY_VIOLATION) once the
+        filters had more than MAX_COMPARISONS."""
+        name, principal = entry_filter.resource_name, entry_filter.principal
+        found = self._all
+        if name is not None and entry_filter.pattern_type != PatternType.MATCH:
+            found = self._by_name.get(name, [])
+        elif principal is not None:
+            found = self._by_principal.get(principal, [])
+        self._compared += len(found)
+        if self._compared > MAX_COMPARISONS:
+            raise too_large()
+        return found
+
+
 def delete_acls(
     image: Image, request: delete.DeleteAclsRequest, ticket: Ticket[delete.DeleteAclsResponse], version: int
 ) -> ClusterResult:
     """Returns the decision. The result of each filter has all entries that it matches, including entries that another
-    filter deletes with it.
+    filter deletes with it. Raises KafkaError(POLICY_VIOLATION) if there is too much to compare or to delete.
     """
     filters = [_filter(requested, version) for requested in request.filters]
+    candidates = Candidates(image.acls)
     deleted: dict[Uuid, None] = {}
     results = []
     for entry_filter in filters:
@@ -124,15 +161,15 @@ def delete_acls(
                 )
             )
             continue
-        matching = [(entry_id, entry) for entry_id, entry in image.acls.items() if entry_filter.matches(entry)]
+        matching = [(entry_id, entry) for entry_id, entry in candidates.of(entry_filter) if entry_filter.matches(entry)]
         deleted |= dict.fromkeys(entry_id for entry_id, _ in matching)
         results.append(
             delete.DeleteAclsFilterResult(
                 error_code=0, error_message=None, matching_acls=[_deleted(entry) for _, entry in matching]
             )
         )
-    if len(deleted) > MAX_RECORDS:
-        raise too_large()
+        if len(deleted) > MAX_RECORDS:
+            raise too_large()
     records = [RemoveAccessControlEntryRecord(id=entry_id) for entry_id in deleted]
     return answered(ticket, delete.DeleteAclsResponse(filter_results=results), records)
 
@@ -151,18 +188,32 @@ def _deleted(entry: AccessControlEntry) -> delete.DeleteAclsMatchingAcl:
     )
 
 
-def describe_acls(image: Image, request: describe.DescribeAclsRequest, version: int) -> describe.DescribeAclsResponse:
-    """Returns the matching entries, grouped by pattern. Raises KafkaError(INVALID_REQUEST)."""
-    entry_filter = _filter(request, version)
-    if (part := entry_filter.unknown_part) is not None:
-        raise invalid(f"Unknown {part}.")
-    resources: dict[tuple[int, str, int], describe.DescribeAclsResource] = {}
-    for entry in image.acls:
-        if entry_filter.matches(entry):
-            kind, name, pattern = entry[:3]
-            new = describe.DescribeAclsResource(resource_type=kind, resource_name=name, pattern_type=pattern, acls=[])
-            resources.setdefault((kind, name, pattern), new).acls.append(_description(entry))
-    return describe.DescribeAclsResponse(error_code=0, error_message="", resources=list(resources.values()))
+class DescribedAcls:
+    """The answer to a DescribeAcls: the entries that match, grouped by pattern."""
+
+    def __init__(self, request: describe.DescribeAclsRequest, version: int) -> None:
+        """Raises KafkaError(INVALID_REQUEST)."""
+        self._filter = _filter(request, version)
+        if (part := self._filter.unknown_part) is not None:
+            raise invalid(f"Unknown {part}.")
+        self._resources: dict[tuple[int, str, int], describe.DescribeAclsResource] = {}
+
+    def add(self, entry: AccessControlEntry) -> bool:
+        """Adds the entry if it matches; returns True then."""
+        if not self._filter.matches(entry):
+            return False
+        kind, name, pattern = key = entry.resource_type, entry.resource_name, entry.pattern_type
+        resource = self._resources.get(key)
+        if resource is None:
+            resource = self._resources[key] = describe.DescribeAclsResource(
+                resource_type=kind, resource_name=name, pattern_type=pattern, acls=[]
+            )
+        resource.acls.append(_description(entry))
+        return True
+
+    @property
+    def response(self) -> describe.DescribeAclsResponse:
+        return describe.DescribeAclsResponse(error_code=0, error_message="", resources=list(self._resources.values()))
 
 
 def _description(entry: AccessControlEntry) -> describe.AclDescription:

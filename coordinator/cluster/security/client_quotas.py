@@ -212,17 +212,9 @@ class EntityFilter:
         return named and self._any <= parts.keys()
 
 
-def describe_client_quotas(
-    image: Image, request: describe.DescribeClientQuotasRequest
-) -> describe.DescribeClientQuotasResponse:
-    """Returns the quotas of the entities that match. Raises KafkaError for an invalid filter."""
-    entity_filter = EntityFilter(request)
-    entries = [
-        describe.EntryData(
-            entity=[describe.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
-            values=[describe.ValueData(key=key, value=value) for key, value in values.items()],
-        )
-        for entity, values in image.quotas.items()
-        if entity_filter.matches(entity)
-    ]
-    return describe.DescribeClientQuotasResponse(error_code=0, error_message="", entries=entries)
+def described(entity: Entity, values: Mapping[str, float]) -> describe.EntryData:
+    """Returns the quotas of an entity as DescribeClientQuotas returns them."""
+    return describe.EntryData(
+        entity=[describe.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+        values=[describe.ValueData(key=key, value=value) for key, value in values.items()],
+    )

@@ -199,20 +199,20 @@ def expire_tokens(image: Image, now_ms: int) -> tuple[ClusterResult, bool]:
     return Result(records), len(expired) > MAX_RECORDS
 
 
-def describable(
-    image: Image, request: DescribeDelegationTokenRequest, requester: str, may: Callable[[DelegationTokenRecord], bool]
-) -> list[DelegationTokenRecord]:
-    """Returns the tokens of the named owners, or of all owners, that the requester may see: as owner, requester or
-    renewer, or if `may` allows it.
-    """
+def is_described(
+    request: DescribeDelegationTokenRequest, requester: str, may: Callable[[DelegationTokenRecord], bool]
+) -> Callable[[DelegationTokenRecord], bool]:
+    """Returns the request's filter of tokens: those of the named owners, or of all owners, that the requester may see,
+    as owner, requester or renewer, or if `may` allows it."""
     named = None
     if request.owners is not None:
         named = {principal(owner.principal_type, owner.principal_name) for owner in request.owners}
-    return [
-        token
-        for token in image.delegation_tokens
-        if (named is None or not named.isdisjoint(_concerned(token))) and (requester in _concerned(token) or may(token))
-    ]
+
+    def passes(token: DelegationTokenRecord) -> bool:
+        concerned = _concerned(token)
+        return (named is None or not named.isdisjoint(concerned)) and (requester in concerned or may(token))
+
+    return passes
 
 
 def _concerned(token: DelegationTokenRecord) -> tuple[str, ...]:

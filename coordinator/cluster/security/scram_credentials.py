@@ -151,23 +151,23 @@ class UserScramCredentials:
     """The mechanisms of the users that a request names, or of all users with credentials."""
 
     def __init__(self, image: Image, request: DescribeUserScramCredentialsRequest) -> None:
-        self._mechanisms: dict[str, list[CredentialInfo]] = {}
-        for record in image.scram_credentials:
-            info = CredentialInfo(mechanism=record.mechanism, iterations=record.iterations)
-            self._mechanisms.setdefault(record.name, []).append(info)
+        self._credentials = image.scram_credentials
         named = Counter(user.name for user in request.users or ())
-        self._counts: Mapping[str, int] = named or dict.fromkeys(self._mechanisms, 1)
+        self._names_users = bool(named)
+        self._counts: Mapping[str, int] = named or dict.fromkeys((record.name for record in self._credentials), 1)
 
     @property
     def users(self) -> list[str]:
         """Returns the users to describe, each once."""
         return list(self._counts)
 
-    def describe(self, user: str) -> DescribeUserScramCredentialsResult:
+    def describe(self, user: str) -> DescribeUserScramCredentialsResult | None:
         """Returns the mechanisms of a user; an error if the request names the user twice, or the user has no
-        credentials.
+        credentials. Returns None for a user whose credentials were deleted after a request for all users had begun.
         """
-        return _described(user, self._counts[user], self._mechanisms.get(user, []))
+        found = (self._credentials.find(user, mechanism) for mechanism in sorted(DIGESTS))
+        infos = [CredentialInfo(mechanism=one.mechanism, iterations=one.iterations) for one in found if one is not None]
+        return _described(user, self._counts[user], infos) if infos or self._names_users else None
 
 
 def _described(user: str, count: int, infos: list[CredentialInfo]) -> DescribeUserScramCredentialsResult:
@@ -179,5 +179,4 @@ def _described(user: str, count: int, infos: list[CredentialInfo]) -> DescribeUs
     elif not infos:
         code = ErrorCode.RESOURCE_NOT_FOUND
         message = f"Attempt to describe a user credential that does not exist: {user}"
-    infos = sorted(infos, key=lambda info: info.mechanism)
     return DescribeUserScramCredentialsResult(user=user, error_code=code, error_message=message, credential_infos=infos)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Container
 
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
-from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.configs.rules import ConfigRules, check_length
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import ClusterResult, MetadataRecord
@@ -93,6 +93,8 @@ class CreateTopicsDecision:
             message = f"Null value not supported for topic configs: {','.join(without_value)}"
             raise KafkaError(ErrorCode.INVALID_CONFIG, message)
         configs = {config.name: config.value for config in topic.configs if config.value is not None}
+        for value in configs.values():
+            check_length(value)
         if configs:
             self._rules.check(ConfigResource(ResourceType.TOPIC, topic.name), configs)
         return configs

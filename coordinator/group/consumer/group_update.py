@@ -42,7 +42,7 @@ class GroupUpdate(SubscriptionUpdate[Member, Assignment]):
         """Writes the member's description. Returns True if its subscription changed, and the group's epoch after the
         decision."""
         names_changed = after.topic_names != before.topic_names
-        if names_changed:
+        if after.topic_names - before.topic_names:
             check_topic_names(self._subscriptions(before, after).by_name)
         votes_changed = after.server_assignor != before.server_assignor and not after.uses_classic_protocol
         assignor_changed = votes_changed and self.assignor(before, after) != self.assignor()

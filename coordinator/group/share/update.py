@@ -28,7 +28,7 @@ class ShareUpdate(SubscriptionUpdate[ShareMember, Assignment]):
         if after != before:
             self.result.records.append(records.COMMON.member(group.group_id, after))
         bump = after.topic_names != before.topic_names
-        if bump:
+        if after.topic_names - before.topic_names:
             check_topic_names(self.subscribed(before, after))
         if group.assignment_epoch >= group.epoch:
             bump = bump or is_assignment_pending(group)

@@ -285,7 +285,6 @@ async def test_a_broker_is_fenced_in_time_while_one_long_decision_follows_the_ot
     await metadata.cluster.stop()
 
 
-def test_few_filters_of_access_control_entries_are_long_because_each_is_compared_with_every_entry() -> None:
+def test_a_filter_of_access_control_entries_is_long_because_it_may_be_compared_with_every_entry() -> None:
     entry_filter = given.every_acl()
-    assert not is_long(DeleteAclsRequest(filters=[entry_filter] * 5))
-    assert is_long(DeleteAclsRequest(filters=[entry_filter] * 6))
+    assert is_long(DeleteAclsRequest(filters=[entry_filter]))

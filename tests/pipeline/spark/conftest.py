@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline import session
-from pipeline.iceberg.catalog import Catalog
+from pipeline.iceberg.catalog import DRIVER_PACKAGES, Catalog
 from tests.interop.brokers import Broker
 from tests.interop.conftest import make_broker
 from tests.interop.processes import CACHE
@@ -26,9 +26,20 @@ SMALL = {
 }
 
 
+TIMEOUT_S = 900
+"""Timeout of a test without one of its own, and without the start of Spark, which takes minutes on a busy machine."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S, func_only=True))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    started = session.start("tests", "local[2]", SMALL, Catalog("jdbc:sqlite:unused").packages)
+    drivers = (Catalog(f"jdbc:{name}:unused").packages for name in DRIVER_PACKAGES)
+    started = session.start("tests", "local[2]", SMALL, tuple(dict.fromkeys(itertools.chain(*drivers))))
     yield started
     started.stop()
 

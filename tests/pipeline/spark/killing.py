@@ -116,9 +116,9 @@ def started(
     )
 
 
-def ended(job: subprocess.Popen[bytes], status: int = 0) -> str:
+def ended(job: subprocess.Popen[bytes], status: int = 0, timeout_s: float = TIMEOUT_S) -> str:
     """Returns the output of a job that ended with this status."""
-    out, _ = job.communicate(timeout=TIMEOUT_S)
+    out, _ = job.communicate(timeout=timeout_s)
     assert job.returncode == status, out.decode()[-3000:]
     return out.decode()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,6 +38,10 @@ class Standalone(NamedTuple):
         """Returns the processes that a worker has started for jobs."""
         tasks = Path(f"/proc/{self.workers[worker].pid}/task").iterdir()
         return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+    def ran(self) -> list[str]:
+        """Returns the names of the jobs for which workers have started executors."""
+        return [name for worker in self.workers for name in re.findall(r"app-[0-9-]+", worker.log.read_text())]
 
     def kill_executors(self, worker: int = 0) -> int:
         """Kills the executors of a worker. Returns their number."""

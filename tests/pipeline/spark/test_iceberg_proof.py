@@ -62,7 +62,8 @@ class Proof:
     def check(self, script: list[str]) -> None:
         """Asserts that the audit is complete, and that PyIceberg counts each offset once."""
         catalog = ["--catalog", f"jdbc:sqlite:{self.folder}/catalog.db", "--warehouse", f"{self.folder}/tables"]
-        settings = [word for name, value in EMBEDDED.items() for word in ("--set", f"{name}={value}")]
+        conf = {**EMBEDDED, "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "8"}
+        settings = [word for name, value in conf.items() for word in ("--set", f"{name}={value}")]
         source = ["--bootstrap", self.broker.bootstrap, "--topic", self.topic, "--table", NAME]
         audited = run([*script, "audit", *source, *catalog, *settings], timeout_s=TIMEOUT_S).stdout.decode()
         print(audited)
@@ -86,16 +87,16 @@ def test_runs_on_a_cluster_whose_drivers_and_executors_are_killed(
         began = time.monotonic()
         if number % 2 == 0:
             stage = next(stages)
-            ended(proof.start(stage, workers.url), -signal.SIGKILL)
+            ended(proof.start(stage, workers.url), -signal.SIGKILL, TIMEOUT_S)
             said = f"driver killed when {stage}"
         else:
             before, job = proof.files(), proof.start("", workers.url)
             while proof.files() == before and job.poll() is None:
                 time.sleep(0.02)  # a task tells nobody that it writes
             assert workers.kill_executors(number // 2 % 2) or workers.kill_executors(1 - number // 2 % 2)
-            said = f"executor killed, {ended(job).splitlines()[-1]}"
+            said = f"executor killed, {ended(job, timeout_s=TIMEOUT_S).splitlines()[-1]}"
         print(f"run {number}: {said}, {time.monotonic() - began:.1f} s", flush=True)
-    ended(proof.start("", workers.url))
+    ended(proof.start("", workers.url), timeout_s=TIMEOUT_S)
     proof.check(script)
 
 
@@ -105,9 +106,9 @@ def test_two_loaders_at_once_one_of_which_is_killed(proof: Proof, script: list[s
         proof.produce()
         stage = next(stages)
         victim, other = proof.start(stage), proof.start()
-        said = ended(other).splitlines()[-1]
+        said = ended(other, timeout_s=TIMEOUT_S).splitlines()[-1]
         victim.communicate(timeout=TIMEOUT_S)
         assert victim.returncode in (-signal.SIGKILL, 0)  # 0 if the other has loaded everything before
         print(f"run {number}: {stage}, victim {victim.returncode}, other {said}", flush=True)
-    ended(proof.start())
+    ended(proof.start(), timeout_s=TIMEOUT_S)
     proof.check(script)

@@ -10,14 +10,14 @@ import json
 import fastavro
 import pytest
 
-from pipeline.decode import Decoding
+from pipeline.decode import MAX_COLONS, MAX_FIELDS, MAX_IDS, MAX_SCHEMAS, Decoding
 from pipeline.errors import PipelineError
 from pipeline.formats import Format
 from pipeline.iceberg.audit import audit_tables
 from pipeline.iceberg.reprocess import reprocess
 from pipeline.producing import Outgoing, Writer
 from pipeline.ranges import EARLIEST, RangeBounds
-from tests.pipeline.registries import registry_of
+from tests.client.schema_registry import running_registry
 from tests.pipeline.spark.records import START_MS, create, produce
 from tests.pipeline.spark.tables import DEAD_NAME, Warehouse, read_by_pyiceberg
 
@@ -79,10 +79,10 @@ def framed(number: int, schema: object, value: object) -> bytes:
 
 def test_values_are_decoded_by_the_schemas_of_their_ids(warehouse: Warehouse) -> None:
     create(warehouse.broker, warehouse.topic)
-    schemas = {7: USER_1, 9: USER_2}
-    answers = {number: json.dumps({"schema": json.dumps(schema)}).encode() for number, schema in schemas.items()}
-    with registry_of(answers) as place:
-        decoding = Decoding.of("confluent-avro", None, None, f"http://{place}")
+    with running_registry() as registry:
+        registry.add(7, USER_1)
+        registry.add(9, USER_2)
+        decoding = Decoding.of("confluent-avro", None, None, registry.url)
         produce(warehouse.broker, warehouse.topic, [framed(7, USER_1, {"id": 1})])
         warehouse.load(decoding=decoding)
         new = framed(9, USER_2, {"name": "Ada", "id": 2**40})
@@ -99,6 +99,48 @@ def test_values_are_decoded_by_the_schemas_of_their_ids(warehouse: Warehouse) ->
     produce(warehouse.broker, warehouse.topic, [framed(7, USER_1, {"id": 5})])
     with pytest.raises(PipelineError, match="did not answer"):
         warehouse.load(decoding=decoding)
+
+
+def test_ids_of_strangers_are_dead_letters_and_leave_the_others_in_peace(warehouse: Warehouse) -> None:
+    create(warehouse.broker, warehouse.topic)
+    strange = [2**32 - 1 - number for number in range(MAX_SCHEMAS)] + [10_000 + number for number in range(MAX_IDS)]
+    with running_registry() as registry:
+        for number in (7, *range(100, 100 + MAX_SCHEMAS)):  # one more than a run decodes by
+            registry.add(number, USER_1)
+        registry.add(9, "message", schemaType="PROTOBUF")
+        known = [framed(number, USER_1, {"id": number}) for number in range(100, 100 + MAX_SCHEMAS)]
+        produce(warehouse.broker, warehouse.topic, [framed(7, USER_1, {"id": 1})] * 2 + known)
+        produce(warehouse.broker, warehouse.topic, [framed(number, USER_1, {"id": 0}) for number in (9, *strange)])
+        done = warehouse.load(decoding=Decoding.of("confluent-avro", None, None, registry.url))
+
+    assert (done.records, done.quarantined) == (MAX_SCHEMAS + 1, 1 + 1 + len(strange))
+    assert len(registry.requests) <= MAX_IDS
+    assert warehouse.rows("data")[:2] == [({"id": 1},)] * 2
+    reasons = set(read_by_pyiceberg(warehouse.folder, DEAD_NAME).scan().to_arrow()["reason"].to_pylist())
+    rarest = 100 + MAX_SCHEMAS - 1
+    assert "schema id 9 has the type PROTOBUF, not AVRO" in reasons
+    assert f"schema id {rarest} is not among the most frequent of the run" in reasons
+    assert warehouse.audit().clean
+
+
+def test_many_keys_are_rejected_before_they_become_fields(warehouse: Warehouse) -> None:
+    create(warehouse.broker, warehouse.topic)
+    many = b"{" + b",".join(b'"%d":1' % number for number in range(MAX_COLONS + 1)) + b"}"
+    produce(warehouse.broker, warehouse.topic, [b'{"id": 1}', many])
+    with pytest.raises(PipelineError, match="more than 100000 keys or colons, so no schema is inferred"):
+        warehouse.load(decoding=json_as())
+    done = warehouse.load(decoding=json_as("id int"))
+    assert (done.records, done.quarantined) == (2, 0)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_many_fields_are_rejected(warehouse: Warehouse, *, nested: bool) -> None:
+    create(warehouse.broker, warehouse.topic)
+    half = MAX_FIELDS // 2 + 1
+    values = [{f"{letter}{number}": 1 for number in range(half)} for letter in "ab"]
+    produce(warehouse.broker, warehouse.topic, [json.dumps({"in": v} if nested else v).encode() for v in values])
+    with pytest.raises(PipelineError, match="more than 1000 fields, so no schema is inferred"):
+        warehouse.load(decoding=json_as())
 
 
 def test_dead_letters_that_can_be_decoded_move_into_the_table(warehouse: Warehouse) -> None:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
+import confluent_kafka
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.audit import AuditConfig, MirrorOf, audit
 from pipeline.cluster import Cluster
+from pipeline.session import PACKAGES
 from pipeline.topics import PartitionName
 from tests.interop.brokers import Broker
+from tests.interop.processes import ROOT, run
 from tests.pipeline.spark.killing import TIMEOUT_S
 from tests.pipeline.spark.records import activity, create, is_complete
 from tests.pipeline.spark.standalone import CONF, Standalone
-from tests.pipeline.spark.tables import NAME, Warehouse
+from tests.pipeline.spark.tables import NAME, Warehouse, catalog_in
 
 pytestmark = pytest.mark.timeout(3 * TIMEOUT_S)
 
@@ -103,3 +109,48 @@ def test_an_executor_that_is_killed_costs_nothing(
         assert len(set(there.offsets())) == len(there.offsets()) == RECORDS
     else:
         assert is_complete(spark, odradek, topic, store)
+
+
+def dependencies(folder: Path) -> Path:
+    """Returns an archive with the packages that the workers' Python needs."""
+    packages = Path(confluent_kafka.__file__).parent
+    for name in ("confluent_kafka", "confluent_kafka.libs"):
+        shutil.copytree(packages.with_name(name), folder / "dependencies" / name)
+    return Path(shutil.make_archive(str(folder / "dependencies"), "zip", folder / "dependencies"))
+
+
+def submit(workers: Standalone, archive: Path, words: list[str]) -> str:
+    """Runs a job by spark-submit, with packaged dependencies: the workers' Python has none of its own. Returns the
+    output."""
+    conf = {
+        **CONF,
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.pyspark.python": sys._base_executable,
+        "spark.executorEnv.PYTHONPATH": "dependencies",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    packages = (*PACKAGES, *catalog_in("unused").packages)
+    submission = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", workers.url]
+    submission += ["--packages", ",".join(packages), "--exclude-packages", "org.slf4j:slf4j-api"]
+    submission += ["--archives", f"{archive}#dependencies"]
+    submission += [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+    command = [*submission, str(ROOT / "odradek" / "__main__.py"), "pipeline", *words]
+    return run(command, timeout_s=TIMEOUT_S).stdout.decode()
+
+
+def test_submitted_jobs_use_the_cluster_and_packaged_dependencies(
+    spark: SparkSession, odradek: Broker, topic: str, workers: Standalone, tmp_path: Path
+) -> None:
+    create(odradek, topic, 2)
+    activity(odradek, topic, 500, partitions=2)
+    archive = dependencies(tmp_path)
+    catalog = ["--catalog", f"jdbc:sqlite:{tmp_path}/catalog.db", "--warehouse", f"{tmp_path}/tables", "--table", NAME]
+    words = ["--bootstrap", odradek.bootstrap, "--topic", topic, *catalog]
+    again, before = f"{topic}-again", set(workers.ran())
+
+    assert "500 records" in submit(workers, archive, ["load", *words])
+    assert "500 records replayed" in submit(workers, archive, ["replay", *words, "--to-topic", again])
+    assert Warehouse.of(spark, odradek, topic, tmp_path).audit().clean
+    there = Cluster(odradek.bootstrap)
+    assert sum(there.end_offsets([PartitionName(again, number) for number in range(2)]).values()) >= 500
+    assert len(set(workers.ran()) - before) == 2

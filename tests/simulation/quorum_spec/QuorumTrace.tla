@@ -4,7 +4,7 @@
 (* from the simulation, defines                                                                                       *)
 (*   Trace   a sequence of events: [node, restarted, epoch, voted, role, leader, kept, added, flushed, hwm, sent],    *)
 (*           where the log is the first `kept` batches of the node's last event, and then `added`;                    *)
-(*           or [node |-> None, formatted, run] where another run begins                                              *)
+(*           or [node |-> None, formatted] where another run begins                                                   *)
 (*   Replicas, MostSteps                                                                                              *)
 
 EXTENDS Quorum, Events

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -14,16 +15,39 @@ from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.topics.create import create_topics
 from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.create_topics import CreateTopicsRequest
 from protocol.metadata_records.settings import ConfigRecord
 from protocol.metadata_records.topics import ClearElrRecord
 from tests.coordinator.cluster import given
 from tests.coordinator.cluster.given import RULES, broker_config, topic_config
+from tests.counted_work import lines_run
 
 Result = tuple[int, str | None]
 Change = tuple[int, str, str | None]
 BROKER = ResourceType.BROKER
 SET, DELETE, APPEND, SUBTRACT = AlterOperation
+TOO_LONG = "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes."
+
+
+class Item(str):
+    """An item that counts its comparisons."""
+
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        Item.comparisons += 1
+        return super().__eq__(other)
+
+    __hash__ = str.__hash__
+
+
+class Splitting(str):
+    """A value that splits into counting items."""
+
+    def split(self, *arguments: Any, **options: Any) -> list[str]:
+        return [Item(part) for part in super().split(*arguments, **options)]
 
 
 def orders(**configs: str) -> Image:
@@ -337,3 +361,48 @@ def test_a_value_of_thousands_of_digits_is_no_number(kind: ResourceType, name: s
     assert code == ErrorCode.INVALID_CONFIG
     assert message is not None
     assert "4300" not in message
+
+
+@pytest.mark.parametrize(("kind", "name", "option", "operation"), [
+    (ResourceType.TOPIC, "orders", "leader.replication.throttled.replicas", SET),
+    (ResourceType.TOPIC, "orders", "leader.replication.throttled.replicas", APPEND),
+    (ResourceType.TOPIC, "orders", "leader.replication.throttled.replicas", SUBTRACT),
+    (ResourceType.BROKER, "1", "sasl.enabled.mechanisms", SET),
+    (ResourceType.BROKER, "", "log.cleanup.policy", SET),
+])  # fmt: skip
+def test_a_value_is_too_long_before_its_items_are_looked_at(
+    kind: ResourceType, name: str, option: str, operation: AlterOperation
+) -> None:
+    image, lines = orders(), []
+    for count in (10_000, 20_000):
+        value = ",".join(f"item-{number}" for number in range(count))
+        change = resource(name, (operation, option, value), kind=kind)
+        _, results = alter(image, change)
+        lines.append(lines_run(lambda change=change: alter(image, change)))  # type: ignore[misc]
+        ((code, message),) = results
+        assert (code, message) == (ErrorCode.INVALID_CONFIG, TOO_LONG)
+    assert lines[0] == lines[1]
+
+
+def test_a_subtraction_of_twice_the_items_is_twice_the_work() -> None:
+    """The work is counted in comparisons of an item."""
+    comparisons = []
+    for count in (1_000, 2_000):
+        current = ",".join(f"0:{number}" for number in range(count))
+        image = orders(leader_replication_throttled_replicas=current)
+        value = Splitting(",".join(f"1:{number}" for number in range(count)))
+        Item.comparisons = 0
+        change = (SUBTRACT, "leader.replication.throttled.replicas", value)
+        assert alter(image, resource("orders", change)) == ([], [(0, None)])
+        comparisons.append(Item.comparisons)
+    assert comparisons[1] <= 2 * comparisons[0] + 100
+
+
+def test_a_new_topic_s_config_is_too_long_before_its_items_are_looked_at() -> None:
+    value = ",".join(f"{number}:1" for number in range(10_000))
+    request = CreateTopicsRequest(
+        topics=[given.creatable("new", 1, 1, {"leader.replication.throttled.replicas": value})]
+    )
+    decided = given.decide(create_topics, given.image(), request, given.OPTIONS, RULES, given.ids(bytes(16)))
+    (result,) = decided.answer.topics
+    assert (result.error_code, result.error_message) == (ErrorCode.INVALID_CONFIG, TOO_LONG)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 import pytest
 
 from coordinator.cluster.image import Image
-from coordinator.cluster.security.acl_requests import create_acls, delete_acls, describe_acls
+from coordinator.cluster.security.acl_requests import DescribedAcls, create_acls, delete_acls
 from protocol.acl import ANY, Operation, PatternType, Permission, Resource
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest
@@ -16,6 +17,7 @@ from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from protocol.messages.describe_acls import DescribeAclsRequest
 from protocol.metadata_records.settings import FeatureLevelRecord
 from tests.coordinator.cluster import given
+from tests.counted_work import lines_run
 
 NEWEST = 3
 ANY_FILTER: dict[str, Any] = {
@@ -66,10 +68,13 @@ def delete(image: Image, *filters: dict[str, Any], version: int = NEWEST) -> lis
 
 def describe(image: Image, version: int = NEWEST, **wanted: Any) -> list[tuple[str, int, list[int]]]:
     """Returns the matching patterns, with the operations of their entries."""
-    answer = describe_acls(image, DescribeAclsRequest(**{**ANY_FILTER, **wanted}), version)
+    described = DescribedAcls(DescribeAclsRequest(**{**ANY_FILTER, **wanted}), version)
+    matches = sum(map(described.add, image.acls))
+    resources = described.response.resources
+    assert matches == sum(len(resource.acls) for resource in resources)
     return [
         (resource.resource_name, resource.pattern_type, [entry.operation for entry in resource.acls])
-        for resource in answer.resources
+        for resource in resources
     ]
 
 
@@ -168,3 +173,31 @@ def test_a_filter_compares_networks_as_text() -> None:
     create(image, creation(host="10.0.0.0/8"), creation(host="10.0.0.1"))
     assert delete(image, {"host_filter": "10.0.0.1"}, {"host_filter": "10.0.0.0/9"}) == [(0, None, 1), (0, None, 0)]
     assert delete(image, {"host_filter": "10.0.0.0/8"}) == [(0, None, 1)]
+
+
+@pytest.mark.parametrize("named", [
+    lambda number: {"resource_name_filter": f"topic-{number}"},
+    lambda number: {"principal_filter": f"User:user-{number}"},
+], ids=["by name", "by principal"])  # fmt: skip
+def test_twice_the_filters_and_entries_are_twice_the_work(named: Callable[[int], dict[str, str]]) -> None:
+    lines = []
+    for size in (50, 100):
+        image = given.image()
+        create(image, *(
+            creation(resource_name=f"topic-{number}", principal=f"User:user-{number}") for number in range(size)
+        ))  # fmt: skip
+        filters = [named(number) for number in range(size)]
+        lines.append(lines_run(lambda filters=filters, image=image: delete(image, *filters)))  # type: ignore[misc]
+        assert not list(image.acls)
+    assert lines[1] < 2.5 * lines[0]
+
+
+def test_filters_have_a_limit_of_comparisons() -> None:
+    image = given.image()
+    create(image, *(creation(resource_name=f"topic-{number}") for number in range(1_000)))
+    few = [{"host_filter": "10.0.0.1"}] * 1_000
+    with pytest.raises(KafkaError) as error:
+        delete(image, *few, {})
+    assert error.value.code is ErrorCode.POLICY_VIOLATION
+    assert len(list(image.acls)) == 1_000
+    assert delete(image, {}) == [(0, None, 1_000)]

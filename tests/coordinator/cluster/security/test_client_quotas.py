@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from coordinator.cluster.image import Image
+from coordinator.cluster.security import client_quotas
 from coordinator.cluster.security.client_quotas import (
+    EntityFilter,
     alter_client_quotas,
-    describe_client_quotas,
     host_names,
     rejected_alteration,
 )
@@ -44,7 +45,8 @@ def described(
         components=[ComponentData(entity_type=kind, match_type=match, match=name) for kind, match, name in components],
         strict=strict,
     )
-    entries = describe_client_quotas(image, request).entries or []
+    matches = EntityFilter(request).matches
+    entries = [client_quotas.described(*quota) for quota in image.quotas.items() if matches(quota[0])]
     return [
         ({part.entity_type: part.entity_name for part in one.entity}, {value.key: value.value for value in one.values})
         for one in entries
