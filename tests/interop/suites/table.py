@@ -82,8 +82,8 @@ def _franz_go(nodes: Nodes) -> Mapping[str, str]:
 
 
 def from_zero(number: int) -> Mapping[str, str]:
-    """Settings for tests that also use broker 0."""
-    return {**four_partitions(number), "node.id": str(number - 1)}
+    """Settings for tests that also use broker 0, and sessions of 3 s, which are shorter than Kafka's default allows."""
+    return {**four_partitions(number), "node.id": str(number - 1), "group.min.session.timeout.ms": "3000"}
 
 
 def _kafka_python(nodes: Nodes) -> Mapping[str, str]:
