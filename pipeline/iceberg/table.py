@@ -28,6 +28,7 @@ LOADED_TAG: Final = "odradek-loaded"
 STAGED_MS: Final = 86_400_000
 """Age at which an expiry of snapshots removes the branch of a run that was killed."""
 ATTEMPTS: Final = 30
+CREATIONS: Final = 5
 BACKOFF_S: Final = 0.2
 
 COLUMNS: Final = (
@@ -103,7 +104,20 @@ class IcebergTable:
         return bool(self.spark.catalog.tableExists(self.quoted))
 
     def create(self, partition_by: str, *, upsert: bool = False) -> None:
-        """Creates the table, unless it exists. `partition_by` are Iceberg's transforms, such as days(timestamp)."""
+        """Creates the table, unless it exists. `partition_by` are Iceberg's transforms, such as days(timestamp).
+
+        The first loads of a database may all create its tables at once. Then all but one fail, and find them there.
+        """
+        for attempt in range(CREATIONS):
+            try:
+                self._create(partition_by, upsert=upsert)
+                return
+            except Py4JJavaError as error:
+                if "UncheckedSQLException" not in str(error.java_exception) or attempt + 1 == CREATIONS:
+                    raise
+            time.sleep(BACKOFF_S)
+
+    def _create(self, partition_by: str, *, upsert: bool) -> None:
         self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS `{NAME}`.`{self.parts[0]}`")
         chosen = UPSERT_PROPERTIES if upsert else PROPERTIES
         properties = ", ".join(f"'{name}' = '{value}'" for name, value in chosen.items())

@@ -1,4 +1,4 @@
-"""Tests loads into a folder of tables, two at once, and from brokers with SASL_SSL."""
+"""Tests loads with each kind of catalog, two at once, and from brokers with SASL_SSL."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pipeline.iceberg.audit import audit_tables
 from pipeline.iceberg.catalog import Catalog
 from pipeline.iceberg.load import TablePlace, load_tables
 from pipeline.load import LoadConfig
+from tests.interop.applications.postgres import USER, Postgres
 from tests.interop.brokers import Broker
 from tests.interop.secured_broker import ADMIN, ADMIN_PASSWORD, SecuredBroker
 from tests.pipeline.spark.records import START_MS, activity, create
@@ -26,9 +27,15 @@ from tests.pipeline.spark.tables import NAME, Warehouse
 pytestmark = pytest.mark.timeout(900)
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    return Catalog.of(str(tmp_path / "tables"), None)
+@pytest.fixture(params=["folder", "postgresql"])
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
+    if request.param == "folder":
+        yield Catalog.of(str(tmp_path / "tables"), None)
+        return
+    server = Postgres(tmp_path)
+    server.start()
+    yield Catalog.of(f"jdbc:postgresql://127.0.0.1:{server.port}/postgres?user={USER}", str(tmp_path / "tables"))
+    server.forget()
 
 
 def test_loads_at_once_double_nothing(spark: SparkSession, odradek: Broker, topic: str, catalog: Catalog) -> None:
