@@ -7,9 +7,10 @@ import heapq
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Final, NamedTuple
 
-from client.clock import done_by
+from client.clock import Clock, done_by, pause
 from commands.records.positions import END, Offsets, Position, PositionKind, resolve
 from console.filters import RecordFilter
 from console.reading import RecordOpener
@@ -22,7 +23,7 @@ from protocol.records.record import Record
 from protocol.types import TopicPartition
 
 LIVE_MS: Final = 300
-"""Pause of a feed between two turns, and of a tab between two updates. Both are longer if there are many."""
+"""Least pause of a feed between two turns, and of a tab between two updates."""
 
 TURN_MS: Final = 100
 """Time for which a feed that is behind reads in one turn."""
@@ -32,7 +33,11 @@ SLOWDOWN: Final = 4
 time."""
 
 TAB_MS: Final = 10
-"""Pause between two updates of a tab, for each tab: all tabs together get at most 100 updates a second."""
+"""Time between the updates of two tabs: all tabs together get at most 100 a second, and not many at the same moment,
+which would delay everything else on the machine."""
+
+MAX_TABS_MS: Final = 3000
+"""Longest time that a tab waits for the others: enough for all that may be open, however many come and go."""
 
 FAULT_MS: Final = 1000
 """Pause of a feed, or of a tab that catches up, after an error."""
@@ -299,8 +304,8 @@ class LiveTab:
         self._fault = ""
         """The error of catching up; empty if there is none."""
 
-    async def events(self, pause: Callable[[], Awaitable[None]]) -> AsyncGenerator[str, None]:
-        """Yields server-sent events. Calls `pause` between updates."""
+    async def events(self, moment: Callable[[], Awaitable[None]]) -> AsyncGenerator[str, None]:
+        """Yields server-sent events. Awaits its `moment` before each update."""
         feed, tail, clock, shown_fault = self._feed, self._tail, self._feed.clock, ""
         yield f"{mark_line(self._mark())}\n"
         while True:
@@ -314,9 +319,11 @@ class LiveTab:
             if (fault := self._fault or feed.fault) != shown_fault:
                 shown_fault = fault
                 yield tail.state(fault)
-            if update := self._news():
-                yield tail.event(update, self._mark())
-                await pause()
+            if self._has_news():
+                await moment()
+                if update := self._news():
+                    yield tail.event(update, self._mark())
+                await pause(clock, LIVE_MS)
             elif not await done_by(clock, clock.monotonic_ms() + (FAULT_MS if self._fault else EVERY_MS), renewed):
                 yield f"{mark_line(self._mark())}\n"
 
@@ -369,10 +376,12 @@ class LiveTab:
         self._at |= {place: high for place, (_, high) in ranges.items()}
         yield TailUpdate([TailRow(match) for match in found], count - len(found))
 
+    def _has_news(self) -> bool:
+        is_behind_feed = self._seen != self._tail.count or self._unread != self._feed.unread
+        return is_behind_feed and not self._is_behind
+
     def _news(self) -> TailUpdate:
         """Returns the matches since the last update."""
-        if self._is_behind:
-            return TailUpdate(())
         rows, missed, _ = self._tail.since(self._seen)
         self._seen = self._tail.count
         unread, self._unread = self._feed.unread - self._unread, self._feed.unread
@@ -390,7 +399,8 @@ class Tails:
         self._templates = templates
         self._opener = opener
         self._feeds: dict[FeedKey, Feed] = {}
-        self._tabs = 0
+        self._next_ms = 0
+        """The moment for the next update of a tab."""
 
     async def follow(
         self, cluster: WatchedCluster, question: RecordQuery, start: TailStart
@@ -405,20 +415,26 @@ class Tails:
             feed.tails[name] = Tail(scan, question.decode, self._templates)
         tail = feed.tails[name]
         tail.tabs += 1
-        self._tabs += 1
         tab = LiveTab(feed, tail, RecordScan(cluster.client, question, self._opener), start)
         try:
-            async with aclosing(tab.events(lambda: cluster.client.pause(max(LIVE_MS, self._tabs * TAB_MS)))) as events:
+            async with aclosing(tab.events(partial(self._moment, cluster.clock))) as events:
                 async for text in events:
                     yield text
         finally:
-            self._tabs -= 1
             tail.tabs -= 1
             if not tail.tabs:
                 del feed.tails[name]
             if self._feeds.get(key) is feed and (not feed.tails or feed.task.done()):
                 del self._feeds[key]
                 feed.task.cancel()
+
+    async def _moment(self, clock: Clock) -> None:
+        """Waits for the moment at which a tab may have an update, TAB_MS after the one before."""
+        now_ms = clock.monotonic_ms()
+        at_ms = min(max(now_ms, self._next_ms), now_ms + MAX_TABS_MS)
+        self._next_ms = at_ms + TAB_MS
+        if at_ms > now_ms:
+            await pause(clock, at_ms - now_ms)
 
     def _feed_pause_ms(self, took_ms: int) -> int:
         """Returns the pause of a feed after a turn."""
