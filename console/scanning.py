@@ -157,6 +157,7 @@ class RecordScan:
                 for place in [place for place, offset in reader.positions.items() if offset >= ranges[place][1]]:
                     del reader.positions[place]
                 if at == before:
+                    yield ()  # only progress
                     await self._cluster.pause(IDLE_MS)
         finally:
             await reader.close()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from contextlib import aclosing
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -127,7 +128,7 @@ class PageRequest:
         """Returns a stream of a page's live part, made anew for each sample; nothing is sent while there are no
         values."""
 
-        async def events() -> AsyncIterator[str]:
+        async def events() -> AsyncGenerator[str, None]:
             while True:
                 await self.watched.renewed(EVERY_MS)
                 self.watched.look()
@@ -142,31 +143,34 @@ class PageRequest:
         """Waits between two updates of a stream: `least_ms`, or longer if there are many streams."""
         await self.cluster.pause(max(least_ms, len(self.terms.streams) * STREAM_MS))
 
-    def stream(self, events: AsyncIterator[str]) -> Response:
+    def stream(self, events: AsyncGenerator[str, None]) -> Response:
         """Returns a stream of server-sent events, which ends with the connection."""
         if len(self.terms.streams) >= MAX_STREAMS:
             return JSONResponse({"error": f"{MAX_STREAMS} live pages are open already"}, 503)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return EventStream(self._while_logged_in(events), self.terms.streams, headers)
 
-    async def _while_logged_in(self, events: AsyncIterator[str]) -> AsyncIterator[str]:
-        async for text in events:
-            if self.visitor.is_out:
-                return
-            yield text
+    async def _while_logged_in(self, events: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
+        async with aclosing(events):
+            async for text in events:
+                if self.visitor.is_out:
+                    return
+                yield text
 
 
 class EventStream(StreamingResponse):
     """A response of server-sent events, which is counted while it is sent."""
 
-    def __init__(self, events: AsyncIterator[str], streams: set[object], headers: Mapping[str, str]) -> None:
+    def __init__(self, events: AsyncGenerator[str, None], streams: set[object], headers: Mapping[str, str]) -> None:
         super().__init__(events, media_type="text/event-stream", headers=headers)
+        self._events = events
         self._streams = streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._streams.add(self)
         try:
-            await super().__call__(scope, receive, send)
+            async with aclosing(self._events):  # also if the connection ends while an event is sent
+                await super().__call__(scope, receive, send)
         finally:
             self._streams.discard(self)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from client.errors import RequestTimedOut
 from commands.client.cluster_client import PAUSE, ClusterClient, draw
 from commands.errors import BrokerUnreachable, raise_if
-from commands.records.positions import EARLIEST, READ_COMMITTED, READ_UNCOMMITTED, list_offsets
+from commands.records.positions import READ_COMMITTED, READ_UNCOMMITTED, bounds
 from protocol.errors import RETRIABLE, ErrorCode, error_code
 from protocol.messages.fetch import (
     AbortedTransaction,
@@ -77,18 +77,19 @@ class PartitionReader:
         self._under_way: dict[int, asyncio.Task[list[FetchedRecords]]] = {}
         self._failures = 0
 
-    async def poll(self) -> AsyncIterator[FetchedRecords]:
+    async def poll(self) -> AsyncGenerator[FetchedRecords, None]:
         """Yields the records of the leaders that answer first, then returns. Without records it returns after
-        `max_wait_ms` at the latest, or after MAX_WAIT_MS if there is no leader to ask."""
+        `max_wait_ms` at the latest, or after MAX_WAIT_MS if there is no leader to ask. Raises the error of a leader
+        after the records of the others."""
         await self._find_leaders()
-        for leader in {self.leaders[place] for place in self.positions} - self._under_way.keys():
+        for leader in {self.leaders.get(place, -1) for place in self.positions} - self._under_way.keys():
             self._under_way[leader] = asyncio.ensure_future(self._fetch(leader))
         if not self._under_way:
             await self._cluster.pause(MAX_WAIT_MS)
             return
         done, _ = await asyncio.wait(self._under_way.values(), return_when=asyncio.FIRST_COMPLETED)
         self._under_way = {leader: task for leader, task in self._under_way.items() if task not in done}
-        for task in done:
+        for task in sorted(done, key=lambda task: task.exception() is not None):
             for fetched in task.result():
                 if self.positions.get(fetched.place) is not None:
                     self.positions[fetched.place] = fetched.next_offset
@@ -142,12 +143,12 @@ class PartitionReader:
         CommandError."""
         code = error_code(part.error_code)
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            start = (await list_offsets(self._cluster, {place: EARLIEST})).offsets.get(place)
-            if start is None:
-                self._forget([place])
-            else:
-                self.positions[place] = start
+            limits, at = await bounds(self._cluster, [place]), self.positions.get(place)
+            is_found = at is not None and place not in limits.errors
+            if is_found and at not in range(limits.starts[place], limits.ends[place] + 1):
+                self.positions[place] = limits.starts[place]
                 self.resets.append(place)
+            self._forget([place])  # perhaps the topic was created again, which its id shows
             return False
         if code in RETRIABLE:
             self._forget([place])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from base64 import b64decode
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Final
 
@@ -86,20 +86,22 @@ async def live(visit: PageRequest) -> Response:
     question = _question(visit, [part.partition_index for part in topic.partitions])
     if not visit.query("live"):
         return visit.stream(_search(visit, question))
-    return visit.stream(visit.terms.tails.follow(visit.watched, question, await _start(visit, question)))
+    return visit.stream(
+        visit.terms.tails.follow(visit.watched, question, await _start(visit, question, topic.topic_id))
+    )
 
 
-async def _start(visit: PageRequest, question: RecordQuery) -> TailStart:
+async def _start(visit: PageRequest, question: RecordQuery, topic_id: bytes) -> TailStart:
     """Returns where a tail begins: where the browser lost it, else at the position of the URL, else at the end."""
     mark = visit.request.headers.get("last-event-id", "") or visit.query("after")
-    positions = read_mark(mark, question.places)
+    positions = read_mark(mark, topic_id, question.places)
     lookup = await resolve(
         visit.cluster, positions or dict.fromkeys(question.places, question.start or END), question.isolation
     )
-    return TailStart(lookup.offsets, MAX_BEHIND if positions else None)
+    return TailStart(topic_id, lookup.offsets, MAX_BEHIND if positions else None)
 
 
-async def _search(visit: PageRequest, question: RecordQuery) -> AsyncIterator[str]:
+async def _search(visit: PageRequest, question: RecordQuery) -> AsyncGenerator[str, None]:
     clock, shown_ms = visit.watched.clock, 0
     try:
         async with aclosing(_scan(visit, question).run()) as parts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from starlette.responses import Response
@@ -167,7 +167,7 @@ async def part(visit: PageRequest) -> Response:
 async def live(visit: PageRequest) -> Response:
     name = name_of(visit)
 
-    async def events() -> AsyncIterator[str]:
+    async def events() -> AsyncGenerator[str, None]:
         while True:
             started_ms = visit.cluster.clock.monotonic_ms()
             try:

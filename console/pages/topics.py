@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Final
 
 from starlette.responses import Response
@@ -107,7 +107,7 @@ async def live_partitions(visit: PageRequest) -> Response:
     name = visit.path("topic")
     await visit.cluster.topic(name)
 
-    async def events() -> AsyncIterator[str]:
+    async def events() -> AsyncGenerator[str, None]:
         while True:
             await visit.watched.renewed(EVERY_MS)
             visit.watched.look()

@@ -104,7 +104,8 @@
       const mark = marks.get(this.address);
       const source = new EventSource(this.isTail && mark ? `${this.path}&after=${mark}` : this.path);
       this.source = source;
-      if (this.isTail) source.addEventListener("records", (event) => { if (event.lastEventId) marks.set(this.address, event.lastEventId); });
+      const keep = (event) => { if (event.lastEventId) marks.set(this.address, event.lastEventId); };
+      if (this.isTail) ["records", "mark"].forEach((name) => source.addEventListener(name, keep));
       this.listeners.forEach(([name, listener]) => source.addEventListener(name, listener));
       source.onopen = (event) => { this.readyState = source.readyState; this.onopen?.(event); };
       source.onerror = (event) => {

@@ -272,6 +272,17 @@ def test_a_hidden_tab_holds_no_connection_and_misses_nothing(opened: Open, clust
     assert page.locator("tbody tr").count() == 2
 
 
+def test_a_hidden_tail_without_matches_goes_on_at_its_mark(opened: Open, cluster: Cluster) -> None:
+    cluster.create_topic("unmatched", partitions=1)
+    page = opened("/topics/unmatched/records?live=1&value=match")
+    page.wait_for_timeout(1500)
+    page.evaluate(HIDE, True)
+    produce(cluster.bootstrap, "unmatched", [b"match"])
+    with page.expect_request(lambda request: "/live/records/unmatched" in request.url and "after=" in request.url):
+        page.evaluate(HIDE, False)
+    page.locator("tbody tr").wait_for(timeout=10_000)
+
+
 def test_a_search_ends_and_can_be_opened(opened: Open) -> None:
     page = opened("/topics/orders/records?json=order%3D42&limit=20")
     page.get_by_text("Done:").wait_for()

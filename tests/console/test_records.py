@@ -175,8 +175,7 @@ def test_a_live_tail_has_new_records_only(browser: Browser, broker: Broker) -> N
     assert "Live:" in browser.get("/topics/records-live/records?live=1").words
     with browser.events("/live/records/records-live?live=1&value=wanted") as events:
         produce(broker.bootstrap, "records-live", [b"other", b"wanted-1"])
-        name, content = next(events)
-    assert name == "records"
+        content = next(content for name, content in events if name == "records")
     assert "wanted-1" in content
     assert "other" not in content
     assert "before" not in content
@@ -186,7 +185,7 @@ def test_a_live_tail_goes_on_at_a_position(browser: Browser, broker: Broker) -> 
     broker.create_topic("records-resumed", partitions=1)
     produce(broker.bootstrap, "records-resumed", [b"seen", b"missed"])
     with browser.events("/live/records/records-resumed?live=1&from=1") as events:
-        _, content = next(events)
+        content = next(content for name, content in events if name == "records")
     assert "missed" in content
     assert "seen" not in content
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ OPERATIONS: Sequence[Literal["READ", "WRITE", "DESCRIBE"]] = ("READ", "WRITE", "
 
 VALUE = re.compile(r"<pre>(.*?)</pre>", re.DOTALL)
 MORE = re.compile(r"([\d\u202f]+) more records?")
-UNREAD = re.compile(r"([\d\u202f]+) records? before were not read")
+UNREAD = re.compile(r"Skipped ([\d\u202f]+) offsets? before these records")
 
 
 class Seen:
@@ -67,6 +68,13 @@ def tail(browser: Browser, topic: str, query: str = "", **headers: str) -> Itera
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     with browser.events(f"/live/records/{topic}?live=1{query}", named) as events:
         yield Seen(events)
+
+
+def head_of_mark(browser: Browser, topic: str) -> str:
+    """Returns the part of a tail's marks that names the topic."""
+    with browser.events(f"/live/records/{topic}?live=1") as events:
+        assert next(events)[0] == "mark"
+    return browser.last_event_id.split(",")[0]
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
@@ -145,7 +153,7 @@ def test_a_tab_that_comes_back_goes_on_where_it_was(browser: Browser, broker: Br
         produce(broker.bootstrap, "tails-back", [b"1"])
         tab.until_values("1")
     mark = browser.last_event_id
-    assert mark == "2,0"
+    assert re.fullmatch("[0-9a-f]{8},2,0", mark)
     produce(broker.bootstrap, "tails-back", [b"2"], 1)
     with (
         tail(browser, "tails-back", last_event_id=mark) as again,
@@ -158,13 +166,29 @@ def test_a_tab_that_comes_back_goes_on_where_it_was(browser: Browser, broker: Br
 
 
 @pytest.mark.parametrize(
-    "mark", ["x", "-1,0", "1", "0,0,0", "9" * 19 + ",0", "99999999999999999999,1", "1;1", "\u0661,0", ",", "999,999"]
+    "mark",
+    [
+        "x",
+        "0,0",
+        "HEAD",
+        "HEAD,-1,0",
+        "HEAD,1",
+        "HEAD,0,0,0",
+        "HEAD," + "9" * 19 + ",0",
+        "HEAD,1;1",
+        "HEAD,\u0661,0",
+        "HEAD,,",
+        "HEAD,999,999",
+        "HEAD0,0,0",
+        "ABCDEF00,0,0",
+        "0000000\u0661,0,0",
+    ],
 )
 def test_a_mark_that_is_none_begins_at_the_end(browser: Browser, broker: Broker, mark: str) -> None:
     topic = f"tails-mark-{abs(hash(mark))}"
     broker.create_topic(topic, partitions=2)
     produce(broker.bootstrap, topic, [b"before"])
-    query = "&after=" + mark.replace("\u0661", "%D9%A1")
+    query = "&after=" + mark.replace("HEAD", head_of_mark(browser, topic)).replace("\u0661", "%D9%A1")
     with tail(browser, topic, query) as tab:
         produce(broker.bootstrap, topic, [b"after"])
         tab.until_values("after")
@@ -177,14 +201,14 @@ def test_a_stale_mark_goes_on_at_the_start_of_what_is_left(browser: Browser, bro
         "/topics/tails-stale/trim", browser.change("/topics/tails-stale/trim", to="2"), typed="tails-stale"
     )
     assert ": done" in page.words
-    with tail(browser, "tails-stale", last_event_id="0") as tab:
+    with tail(browser, "tails-stale", last_event_id=head_of_mark(browser, "tails-stale") + ",0") as tab:
         tab.until_values("2")
 
 
 def test_a_mark_far_behind_leaves_records_out_and_says_so(browser: Browser, broker: Broker) -> None:
     broker.create_topic("tails-far", partitions=1)
     produce(broker.bootstrap, "tails-far", [b"x"] * 21_000)
-    with tail(browser, "tails-far", last_event_id="0") as tab:
+    with tail(browser, "tails-far", last_event_id=head_of_mark(browser, "tails-far") + ",0") as tab:
         tab.until(lambda: tab.count >= 21_000)
         assert (tab.count, tab.unread) == (21_000, 1_000)
 
@@ -245,11 +269,65 @@ def test_a_topic_that_is_created_again_is_shown_from_its_start(browser: Browser,
         broker.create_topic("tails-again", partitions=1)
         produce(broker.bootstrap, "tails-again", [b"new-0", b"new-1", b"new-2"])
         tab.until_values("old", "new-0", "new-1", "new-2")
+    mark = f"{browser.last_event_id.split(',')[0]},1"
     broker.delete_topic("tails-again")
-    broker.create_topic("tails-again", partitions=1)
-    with tail(browser, "tails-again", last_event_id="4") as tab:
-        produce(broker.bootstrap, "tails-again", [b"newer"])
-        tab.until_values("newer")
+    broker.create_topic("tails-again", partitions=2)
+    produce(broker.bootstrap, "tails-again", [b"newer-0", b"newer-1"])
+    with tail(browser, "tails-again", last_event_id=mark) as tab:
+        produce(broker.bootstrap, "tails-again", [b"newer-2"])
+        tab.until_values("newer-0", "newer-1", "newer-2")
+
+
+def test_a_topic_that_is_created_again_between_two_looks_is_shown_once(broker: Broker) -> None:
+    broker.create_topic("tails-quick", partitions=1)
+    with running_console(broker.bootstrap) as console, tail(console.browser(), "tails-quick") as tab:
+        produce(broker.bootstrap, "tails-quick", [b"old"] * 3)
+        tab.until_values("old", "old", "old")
+        console.process.send_signal(signal.SIGSTOP)
+        broker.delete_topic("tails-quick")
+        broker.create_topic("tails-quick", partitions=1)
+        produce(broker.bootstrap, "tails-quick", [b"new-0"])
+        console.process.send_signal(signal.SIGCONT)
+        tab.until_values("old", "old", "old", "new-0")
+        with broker.fault(api="Fetch", topic="tails-quick", times=1, error="NOT_LEADER_OR_FOLLOWER") as moved:
+            wait_until(lambda: moved.fired == 1)
+        produce(broker.bootstrap, "tails-quick", [b"new-1"])
+        tab.until_values("old", "old", "old", "new-0", "new-1")
+
+
+def test_a_tab_that_catches_up_tells_its_position_and_follows_a_new_topic(browser: Browser, broker: Broker) -> None:
+    broker.create_topic("tails-slow", partitions=1)
+    produce(broker.bootstrap, "tails-slow", [os.urandom(100_000) for _ in range(40)])
+    with (
+        broker.fault(api="Fetch", topic="tails-slow", delay_ms=400),
+        browser.events("/live/records/tails-slow?live=1&from=start&value=brand-new") as events,
+    ):
+        offsets = list[int]()
+        while len({*offsets}) < 3:
+            assert next(events)[0] == "mark"
+            offsets.append(int(browser.last_event_id.split(",")[1]))
+        assert offsets == sorted(offsets)
+        assert offsets[-1] < 40
+        broker.delete_topic("tails-slow")
+        broker.create_topic("tails-slow", partitions=1)
+        produce(broker.bootstrap, "tails-slow", [b"brand-new"])
+        tab = Seen(events)
+        tab.until_values("brand-new")
+
+
+def test_a_tab_gets_nothing_from_before_it_was_opened_while_others_lag(browser: Browser, broker: Broker) -> None:
+    broker.create_topic("tails-lag", partitions=1)
+    with tail(browser, "tails-lag") as first:
+        produce(broker.bootstrap, "tails-lag", [b"0"])
+        first.until_values("0")
+        with broker.fault(api="Fetch", topic="tails-lag", delay_ms=500) as slow:
+            produce(broker.bootstrap, "tails-lag", [b"%d" % count + b" " * 100_000 for count in range(30)])
+            with tail(browser, "tails-lag") as later:
+                before = slow.fired
+                wait_until(lambda: slow.fired > before + 5)
+                produce(broker.bootstrap, "tails-lag", [b"last"])
+                later.until_values("last")
+                assert later.count == 1
 
 
 @pytest.mark.parametrize(
@@ -264,12 +342,68 @@ def test_no_record_is_lost_or_shown_twice_around_a_failed_fetch(
     topic = f"tails-fault-{abs(hash(str(fault)))}"
     broker.create_topic(topic, partitions=1)
     with tail(browser, topic) as tab:
+        produce(broker.bootstrap, topic, [b"0"])
+        tab.until_values("0")
         with broker.fault(api="Fetch", topic=topic, times=3, **fault) as failing:  # type: ignore[arg-type]
             produce(broker.bootstrap, topic, [b"1"])
             wait_until(lambda: failing.fired == 3)
-        tab.until_values("1")
+        tab.until_values("0", "1")
         produce(broker.bootstrap, topic, [b"2"])
-        tab.until_values("1", "2")
+        tab.until_values("0", "1", "2")
+
+
+def test_what_one_leader_answers_is_shown_also_if_another_fails() -> None:
+    with Cluster(2) as cluster, running_console(cluster.bootstrap) as console:
+        cluster.create_topic("tails-two", partitions=4, replicas=1)
+        leaders = {index: cluster.leader("tails-two", index) for index in range(4)}
+        good, bad = (next(index for index in range(4) if leaders[index] == leader) for leader in (1, 2))
+        lost = next(index for index in range(4) if index not in (good, bad))
+        with (
+            tail(console.browser(), "tails-two", f"&partitions={good},{bad},{lost}") as tab,
+            cluster.fault(topic="tails-two", partition=lost, no_leader=True),
+        ):
+            produce(cluster.bootstrap, "tails-two", [b"0"], bad)
+            tab.until_values("0")
+            with cluster.fault(api="Fetch", topic="tails-two", partition=bad, error="KAFKA_STORAGE_ERROR") as failing:
+                for count in range(1, 11):  # without a leader to wait for, the feed finds both answers at once
+                    produce(cluster.bootstrap, "tails-two", [b"%d" % count], good)
+                    before = failing.fired
+                    wait_until(lambda before=before: failing.fired > before)  # type: ignore[misc]
+            produce(cluster.bootstrap, "tails-two", [b"11"], bad)
+            tab.until(lambda: len(tab.values) >= 12)
+            assert sorted(map(int, tab.values)) == [*range(12)]
+
+
+def test_a_leader_that_does_not_answer_is_named(broker: Broker) -> None:
+    broker.create_topic("tails-silent", partitions=1)
+    with (
+        running_console(broker.bootstrap, "-X", "request.timeout.ms=12000") as console,
+        tail(console.browser(), "tails-silent") as tab,
+    ):
+        produce(broker.bootstrap, "tails-silent", [b"1"])
+        tab.until_values("1")
+        with broker.fault(api="Fetch", topic="tails-silent", drop=True):
+            tab.until(lambda: "t answer" in "".join(tab.states))
+            produce(broker.bootstrap, "tails-silent", [b"2"])
+        tab.until(lambda: len(tab.values) >= 2 and "Live:" in tab.states[-1])
+        assert tab.values == ["1", "2"]
+
+
+def test_a_topic_that_is_created_again_with_fewer_partitions_is_shown(browser: Browser, broker: Broker) -> None:
+    broker.create_topic("tails-fewer", partitions=3)
+    with tail(browser, "tails-fewer") as tab, tail(browser, "tails-fewer", "&partitions=0") as first:
+        produce(broker.bootstrap, "tails-fewer", [b"old"])
+        tab.until_values("old")
+        first.until_values("old")
+        broker.delete_topic("tails-fewer")
+        for each in (tab, first):
+            each.until(lambda each=each: "UNKNOWN_TOPIC_OR_PARTITION" in "".join(each.states))  # type: ignore[misc]
+        broker.create_topic("tails-fewer", partitions=1)
+        produce(broker.bootstrap, "tails-fewer", [b"new-0", b"new-1"])
+        tab.until_values("old", "new-0", "new-1")
+        first.until_values("old", "new-0", "new-1")
+        tab.until(lambda: "tails-fewer-2" in tab.states[-1])
+        first.until(lambda: "Live:" in first.states[-1])
 
 
 def test_a_partition_without_a_leader_is_named_and_the_others_go_on() -> None:
