@@ -20,6 +20,7 @@ from broker.replica.traffic import TopicTraffic
 from broker.replica.truncation import Truncation
 from broker.replica.waiter import Waiter
 from coordinator.cluster.topics import names
+from coordinator.cluster.topics.topic import NO_LEADER
 from coordinator.replication.isr import NO_OTHERS, Isr, IsrRules
 from coordinator.replication.roles import NO_EPOCH, UNASSIGNED, FollowerFetch, Following, LeaderMoved, Leading, Role
 from protocol.errors import ErrorCode, KafkaError
@@ -170,7 +171,8 @@ class Partition(Replica):
         """Returns the error, with the newest leader that this replica knows."""
         deferred = None if self.truncation is None else self.truncation.next_role
         role = self.role if deferred is None else deferred[0]
-        return LeaderMoved(code, f"{self.name}: {self.role}", role.leader_id, role.epoch)
+        leader = "has no leader" if role.leader_id == NO_LEADER else f"is led by broker {role.leader_id}"
+        return LeaderMoved(code, f"{self.name} {leader} in epoch {role.epoch}", role.leader_id, role.epoch)
 
     # Its log
 
