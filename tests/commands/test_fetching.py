@@ -1,0 +1,48 @@
+"""Tests how partitions are read from several leaders at once."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from commands.errors import CommandError
+from commands.records.fetching import FetchedRecords, PartitionReader
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from protocol.records.building import build
+from protocol.records.record import Record
+from protocol.types import TopicPartition
+
+FAILS, ANSWERS = 1, 2
+
+
+class TwoLeaders:
+    """A cluster in which broker FAILS leads partition 0 and rejects its reader, and broker ANSWERS leads partition 1.
+    Both answer at once."""
+
+    async def node(self, node: int, request: FetchRequest, response: type, *, max_version: int) -> FetchResponse:
+        (topic,) = request.topics
+        (partition,) = topic.partitions
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED if node == FAILS else ErrorCode.NONE
+        data = PartitionData(
+            partition_index=partition.partition,
+            error_code=code,
+            high_watermark=1,
+            records=None if code else bytes(build([Record(value=b"v")])),
+        )
+        return FetchResponse(responses=[FetchableTopicResponse(topic=topic.topic, partitions=[data])])
+
+
+async def test_records_of_a_leader_come_before_the_error_of_another() -> None:
+    reader = PartitionReader(cast(Any, TwoLeaders()))
+    failing, answering = TopicPartition("t", 0), TopicPartition("t", 1)
+    reader.leaders = {failing: FAILS, answering: ANSWERS}
+    reader.positions = {failing: 0, answering: 0}
+    found: list[FetchedRecords] = []
+    with pytest.raises(CommandError, match="TOPIC_AUTHORIZATION_FAILED"):
+        async for fetched in reader.poll():
+            found.append(fetched)
+    assert [(fetched.place, len(fetched.records)) for fetched in found] == [(answering, 1)]
+    assert reader.positions == {failing: 0, answering: 1}
+    await reader.close()
