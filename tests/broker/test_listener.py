@@ -28,6 +28,7 @@ from protocol.types import NO_UUID
 from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
 from tests.clock import ManualClock
 from tests.log_lines import Line
+from tests.waiting import until
 
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
@@ -144,8 +145,8 @@ async def test_garbage_costs_its_own_connection_and_one_line(case: str, tmp_path
         client, other = served.client(), served.client()
         hello = request_frame(HELLO, 3)
         client.send(hello + GARBAGE[case] + hello)
+        await until(client.wire.is_closing)  # on a busy machine the turn of a connection may be over before
         assert len(client.wire.take()) == 1
-        assert client.wire.is_closing()
         assert [(line.event, line.fields["peer"]) for line in lines] == [("connection closed", "127.0.0.1:1")]
         assert isinstance(lines[0].fields["offset"], int)
         assert (await other.ask(HELLO, 3, ApiVersionsResponse)).error_code == 0

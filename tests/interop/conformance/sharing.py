@@ -35,6 +35,7 @@ GROUP_RESOURCE, SET, CONFIGS_VERSION = 32, 0, 1
 PRODUCE_VERSION, LIST_OFFSETS_VERSION = 12, 7
 NEWEST = 2
 WAIT_MS = 3000
+LOADED_WITHIN_MS = 20_000
 STATE_TOPIC, FETCH_VERSION = "__share_group_state", 12
 
 OWN_WORDS = (
@@ -123,6 +124,8 @@ class ShareMember:
         self._advance(fields)
 
     def fetch_quietly(self, *acknowledged: Said, **fields: Any) -> None:
+        """Acquires records; waits for them longer than a busy machine needs to load the share partition."""
+        fields.setdefault("max_wait_ms", LOADED_WITHIN_MS)
         self.peer.quietly(self.fetch_request(*acknowledged, **fields), NEWEST)
         self._advance(fields)
 
