@@ -36,6 +36,9 @@ BACKLOG: Final = 256
 STOP_S: Final = 1
 """Time that open requests have to end when the console stops. Live parts of pages never end by themselves."""
 
+NICENESS: Final = 10
+"""The console gives way to a broker on the same machine."""
+
 TOKEN_BYTES: Final = 24
 
 
@@ -90,6 +93,7 @@ async def _serve(settings: Mapping[str, ClientSetting], options: ServeOptions) -
     )
     is_secure = bool(options.certificate)
     entrance = Entrance(door, visitors, frozenset(options.names) | LOCAL_NAMES, f"odradek-console-{port}", is_secure)
+    os.nice(max(NICENESS - os.nice(0), 0))
     server = uvicorn.Server(_config(Console(terms, entrance), options))
     url = f"{'https' if is_secure else 'http'}://{Address(host, port)}/"
     sys.stdout.write(f"ready {url}{'' if options.asks_password else f'?token={token}'}\n")
