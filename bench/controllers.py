@@ -68,7 +68,7 @@ WRITERS: Final = 16
 LOOK_S: Final = 0.01
 
 SETTINGS: Final = {
-    "broker.session.timeout.ms": "600000",  # nobody is fenced, as its records would be a cost of the brokers
+    "broker.session.timeout.ms": "600000",  # no broker is fenced: the records of that are no work of idle controllers
 }
 
 MAKES: Final[Mapping[str, Make]] = {"odradek": ODRADEK, "kafka": APACHE}
@@ -77,7 +77,7 @@ R = TypeVar("R")
 
 
 class Size(NamedTuple):
-    """How long each part takes."""
+    """The duration or the extent of each part of the measurement."""
 
     idle_s: float
     changes_s: float
@@ -88,7 +88,7 @@ class Size(NamedTuple):
 
 
 class ThreeControllers:
-    """Three controllers."""
+    """A quorum of three controller processes of one make."""
 
     def __init__(self, make: Make, work: Path) -> None:
         self._make = make

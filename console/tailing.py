@@ -78,7 +78,7 @@ class FeedKey(NamedTuple):
 
 
 class TailUpdate(NamedTuple):
-    """What a tab shows next."""
+    """The matches that a tab shows next."""
 
     rows: Sequence[TailRow]
     """The newest first."""
@@ -179,7 +179,7 @@ class Feed:
         self.unread = 0
         """Number of offsets that were left out."""
         self.mark = ""
-        """The positions, for tabs that come back."""
+        """The positions as text, from which a tab goes on when it connects again."""
         self.clock = key.cluster.clock
         self.places = key.places
         self.topic_id = key.topic_id

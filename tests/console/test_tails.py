@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from confluent_kafka import Producer
 from console.visit import MAX_STREAMS
 from odradek.testing import Acl, Broker, Cluster
 from tests.console.browser import TIMEOUT_S, Browser, ConsoleProcess, produce, running_console
+from tests.waiting import wait_until
 
 Events = Iterator[tuple[str, str]]
 
@@ -29,7 +29,7 @@ UNREAD = re.compile(r"Skipped ([\d\u202f]+) offsets? before these records")
 
 
 class Seen:
-    """What a tab has shown so far: values, the oldest first, and the numbers of records that it was told it missed."""
+    """The values that a tab has shown so far, the oldest first, and the numbers of missed records that it has named."""
 
     def __init__(self, events: Events) -> None:
         self._events = events
@@ -75,13 +75,6 @@ def head_of_mark(browser: Browser, topic: str) -> str:
     with browser.events(f"/live/records/{topic}?live=1") as events:
         assert next(events)[0] == "mark"
     return browser.last_event_id.split(",")[0]
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_tabs_share_the_fetches_of_a_topic_until_the_last_one_leaves(browser: Browser, broker: Broker) -> None:

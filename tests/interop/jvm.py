@@ -85,7 +85,7 @@ def classpath_of(version: str) -> str:
 
 
 def archive(version: str) -> Path:
-    """Returns the file of a version's classes as this machine's Java maps them; only that build of Java can."""
+    """Returns the archive of a version's classes for the JVM. Only the build of Java that made it can use it."""
     program = shutil.which("java")
     assert program, "the tests need java: a JDK 17"
     made_at_s = int(Path(program).resolve().stat().st_mtime)

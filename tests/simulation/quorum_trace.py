@@ -225,7 +225,7 @@ def module(worlds: Sequence[TracedWorld]) -> tuple[str, list[str]]:
 
 
 class Verdict(NamedTuple):
-    """What TLC says about a trace."""
+    """TLC's result for a trace."""
 
     events: int
     problem: str
