@@ -176,6 +176,8 @@ class Feed:
         self._fault = ""
         self._heard_ms: dict[TopicPartition, int] = {}
         """When each partition's leader answered last."""
+        self.starts: Offsets = {}
+        """The position at which the feed began to read each partition."""
         self.unread = 0
         """Number of offsets that were left out."""
         self.mark = ""
@@ -255,6 +257,7 @@ class Feed:
                 self._start = Position(PositionKind.TIME, self.clock.now_ms())
             found = await resolve(self._cluster, dict.fromkeys(missing, start), self._isolation)
             self._reader.positions |= found.offsets
+            self.starts |= found.offsets
             self._heard_ms |= dict.fromkeys(found.offsets, self.clock.monotonic_ms())
             self._errors = found.errors
 
@@ -299,8 +302,13 @@ class Feed:
                 errors.append(f"{place}: its leader doesn't answer")
         return "; ".join(errors[:MAX_FAULTS] + (["…"] if len(errors) > MAX_FAULTS else []))
 
+    @property
+    def positions(self) -> Offsets:
+        """The next offset of each partition, without those whose leader was away until now."""
+        return dict(self._reader.positions)
+
     def _publish(self) -> None:
-        at = dict(self._reader.positions)
+        at = self.positions
         self.mark = mark_of(self.topic_id, self.places, at)
         for tail in self.tails.values():
             tail.publish(at)
@@ -329,8 +337,9 @@ class LiveTab:
         self._tail = tail
         self._scan = scan
         self._pace = pace
-        self._at = dict(start.offsets)
-        """Its own positions. Once it has caught up, matches before them are left out until the feed has passed them."""
+        self._at = feed.positions | start.offsets
+        """Its own positions; the feed's for partitions whose leader was away when the tab was opened. Once it has
+        caught up, matches before them are left out until the feed has passed them."""
         self._rounds: Sequence[int | None] = (start.most_behind, MAX_BEHIND, MAX_BEHIND, 0)
         """The offsets of each partition by which it may be behind in each round of catching up; None for any number.
         The feed goes on meanwhile, and perhaps faster."""
@@ -387,6 +396,7 @@ class LiveTab:
         self._fault = ""
         self._follow_topic()
         while self.is_behind and (there := self._tail.at):
+            self._at = {place: self._feed.starts.get(place, at) for place, at in there.items()} | self._at
             most = self._rounds[0]
             unread = 0 if most is None else self._go_nearer(there, most)
             ranges = self._ranges(there)

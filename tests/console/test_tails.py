@@ -323,6 +323,23 @@ def test_a_tab_gets_nothing_from_before_it_was_opened_while_others_lag(browser: 
                 assert later.count == 1
 
 
+def test_a_tab_that_joins_a_feed_within_a_turn_gets_a_partition_whose_leader_was_away(
+    browser: Browser, broker: Broker
+) -> None:
+    broker.create_topic("tails-joined", partitions=1)
+    with tail(browser, "tails-joined") as first, ExitStack() as tabs:
+        for count in range(3):  # without a leader, most of a turn is a pause
+            with (
+                broker.fault(topic="tails-joined", partition=0, no_leader=True),
+                broker.fault(api="Fetch", topic="tails-joined", error="NOT_LEADER_OR_FOLLOWER"),
+            ):
+                first.until(lambda: "has no leader" in "".join(first.states[-1:]))
+                later = tabs.enter_context(tail(browser, "tails-joined", f"&value={count}"))
+            produce(broker.bootstrap, "tails-joined", [b"%d" % count])
+            later.until_values(str(count))
+            first.until(lambda: "Live:" in first.states[-1])
+
+
 @pytest.mark.parametrize(
     "fault",
     [{"disconnect": True}, {"half_answer": True}, {"error": "NOT_LEADER_OR_FOLLOWER"},
