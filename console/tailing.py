@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from functools import partial
 from typing import Final, NamedTuple
 
-from client.clock import Clock, done_by, pause
+from client.clock import done_by, pause
 from commands.records.positions import END, START, Offsets, Position, PositionKind, resolve
 from console.filters import RecordFilter
 from console.reading import RecordOpener
@@ -23,7 +22,12 @@ from protocol.records.record import Record
 from protocol.types import TopicPartition
 
 LIVE_MS: Final = 300
-"""Least pause of a feed between two turns, and of a tab between two updates."""
+"""Least pause of a feed between two turns, and of a tab that catches up between two updates."""
+
+TAB_MS: Final = 25
+"""Time by which each open tab makes the pauses of the feeds longer: all tabs together get at most 40 updates a second
+until MAX_PAUSE_MS limits the pauses. The tabs of a feed get theirs at once, which delays everything else on the machine
+less often than updates that are spread over the time."""
 
 TURN_MS: Final = 100
 """Time for which a feed that is behind reads in one turn."""
@@ -37,13 +41,6 @@ MAX_PAUSE_MS: Final = 5000
 
 SILENT_MS: Final = 10_000
 """Time without an answer after which a leader is named as a fault. It is longer than a turn and its pause."""
-
-TAB_MS: Final = 10
-"""Time between the updates of two tabs: all tabs together get at most 100 a second, and not many at the same moment,
-which would delay everything else on the machine."""
-
-MAX_TABS_MS: Final = 3000
-"""Longest time that a tab waits for the others: enough for all that may be open, however many come and go."""
 
 FAULT_MS: Final = 1000
 """Pause of a feed, or of a tab that catches up, after an error."""
@@ -124,6 +121,8 @@ class Tail:
         self._rows = deque[TailRow](maxlen=LIVE_RECORDS)
         self._found = list[ShownRecord]()
         self._found_count = 0
+        self._shared = (TailUpdate(()), "", "")
+        """The last update, its mark, and its event, which most tabs get alike."""
 
     async def add(self, place: TopicPartition, records: Sequence[tuple[Record, TimestampType]]) -> None:
         """Filters the records of an answer."""
@@ -154,10 +153,12 @@ class Tail:
 
     def event(self, update: TailUpdate, mark: str) -> str:
         """Returns the event with an update, after which a tab can go on at `mark`."""
-        rows = "".join(row.text(self._templates, self._decode) for row in update.rows)
-        if update.missed or update.unread:
-            rows += data_lines(self._templates.render("records_gap.html", update._asdict()))
-        return f"{mark_line(mark)}event: records\n{rows}\n"
+        if self._shared[:2] != (update, mark):
+            rows = "".join(row.text(self._templates, self._decode) for row in update.rows)
+            if update.missed or update.unread:
+                rows += data_lines(self._templates.render("records_gap.html", update._asdict()))
+            self._shared = (update, mark, f"{mark_line(mark)}event: records\n{rows}\n")
+        return self._shared[2]
 
     def state(self, fault: str) -> str:
         """Returns the event that tells a tab if records can be read."""
@@ -352,8 +353,8 @@ class LiveTab:
         self._fault = ""
         """The error of catching up; empty if there is none."""
 
-    async def events(self, moment: Callable[[], Awaitable[None]]) -> AsyncGenerator[str, None]:
-        """Yields server-sent events. Awaits its `moment` before each update."""
+    async def events(self) -> AsyncGenerator[str, None]:
+        """Yields server-sent events."""
         feed, tail, clock, shown_fault = self._feed, self._tail, self._feed.clock, ""
         yield mark_event(self._mark())
         while True:
@@ -370,10 +371,8 @@ class LiveTab:
                 shown_fault = fault
                 yield tail.state(fault)
             if self._has_news():
-                await moment()
                 if update := self._news():
                     yield tail.event(update, self._mark())
-                await pause(clock, LIVE_MS)
             elif not await done_by(clock, clock.monotonic_ms() + (FAULT_MS if self._fault else EVERY_MS), renewed):
                 yield mark_event(self._mark())
 
@@ -471,8 +470,6 @@ class Tails:
         self._opener = opener
         self._feeds: dict[FeedKey, Feed] = {}
         self._tabs = set[LiveTab]()
-        self._next_ms = 0
-        """The moment for the next update of a tab."""
 
     async def follow(
         self, cluster: WatchedCluster, question: RecordQuery, start: TailStart
@@ -481,7 +478,7 @@ class Tails:
         key = FeedKey(cluster, start.topic_id, tuple(question.places), question.isolation)
         name = (question.filter, question.decode)
         if key not in self._feeds:
-            self._feeds[key] = Feed(key, self._pause_ms)
+            self._feeds[key] = Feed(key, self._turn_pause_ms)
         feed = self._feeds[key]
         if name not in feed.tails:
             scan = RecordScan(cluster.client, question, self._opener)
@@ -491,7 +488,7 @@ class Tails:
         tab = LiveTab(feed, tail, RecordScan(cluster.client, question, self._opener), start, self._pause_ms)
         self._tabs.add(tab)
         try:
-            async with aclosing(tab.events(partial(self._moment, cluster.clock))) as events:
+            async with aclosing(tab.events()) as events:
                 async for text in events:
                     yield text
         finally:
@@ -503,16 +500,12 @@ class Tails:
                 del self._feeds[key]
                 feed.task.cancel()
 
-    async def _moment(self, clock: Clock) -> None:
-        """Waits for the moment at which a tab may have an update, TAB_MS after the one before."""
-        now_ms = clock.monotonic_ms()
-        at_ms = min(max(now_ms, self._next_ms), now_ms + MAX_TABS_MS)
-        self._next_ms = at_ms + TAB_MS
-        if at_ms > now_ms:
-            await pause(clock, at_ms - now_ms)
+    def _turn_pause_ms(self, took_ms: int) -> int:
+        """Returns the pause of a feed after a turn."""
+        return min(max(self._pause_ms(took_ms), TAB_MS * len(self._tabs)), MAX_PAUSE_MS)
 
     def _pause_ms(self, took_ms: int) -> int:
-        """Returns the pause of a feed after a turn, and of a tab that catches up after a part."""
+        """Returns the pause of a tab that catches up, after a part."""
         readers = len(self._feeds) + sum(tab.is_behind for tab in self._tabs)
         return min(max(LIVE_MS, took_ms * SLOWDOWN * readers), MAX_PAUSE_MS)
 
