@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
-import structlog
-
-from broker.logging import configure
+from broker.logging import NAMES, written_by
 
 
 class Line(NamedTuple):
@@ -32,18 +29,9 @@ def errors(lines: Iterable[Line]) -> list[Line]:
 def log_lines(take: Callable[[Line], object]) -> Iterator[None]:
     """Passes log lines to a function instead of writing them."""
 
-    def taken(_: object, level: str, fields: MutableMapping[str, Any]) -> NoReturn:
-        rest = {name: value for name, value in fields.items() if name not in ("event", "logger")}
-        if rest.get("exc_info") is True:
-            rest["exc_info"] = sys.exc_info()[1]
-        take(Line("error" if level == "exception" else level, fields["event"], rest, fields["logger"]))
-        raise structlog.DropEvent
+    def taken(level: int, event: str, fields: dict[str, Any]) -> None:
+        logger = fields.pop("logger")
+        take(Line(NAMES[level], event, fields, logger))
 
-    configure(sys.stderr)
-    processors = structlog.get_config()["processors"]  # loggers that are bound already have this list, too
-    before = [*processors]
-    processors[:] = [taken]
-    try:
+    with written_by(taken):
         yield
-    finally:
-        processors[:] = before

@@ -23,10 +23,12 @@ from protocol.records.batch import BatchHeader, TimestampType, iter_batches, mag
 from protocol.records.control import ControlType
 from protocol.records.message_set import read_messages
 from protocol.records.record import Record, read_records
-from protocol.types import Buffer, TopicPartition
+from protocol.schema import ANY_VERSION
+from protocol.types import NO_UUID, Buffer, TopicPartition
 
 NAMES_VERSION: Final = 12
-"""The last version of Fetch with topic names."""
+"""The last version of Fetch with topic names, for a cluster whose topics have no ids. With an id, a broker refuses to
+return records of a topic that was created again."""
 
 MAX_WAIT_MS: Final = 500
 MAX_BYTES: Final = 8 * 1024 * 1024
@@ -119,9 +121,12 @@ class PartitionReader:
         positions = {place: at for place, at in self.positions.items() if self.leaders.get(place) == leader}
         if leader < 0:
             return []
-        request = fetch_request(positions, self._isolation, self._max_bytes, self._max_wait_ms)
+        ids = {place.topic: self.topic_ids.get(place.topic, NO_UUID) for place in positions}
+        names = {topic_id: name for name, topic_id in ids.items()}
+        request = fetch_request(positions, ids, self._isolation, self._max_bytes, self._max_wait_ms)
+        max_version = NAMES_VERSION if NO_UUID in names else ANY_VERSION
         try:
-            answer = await self._cluster.node(leader, request, FetchResponse, max_version=NAMES_VERSION)
+            answer = await self._cluster.node(leader, request, FetchResponse, max_version=max_version)
         except (BrokerUnreachable, RequestTimedOut):
             self._forget(positions)
             return []
@@ -129,7 +134,7 @@ class PartitionReader:
         fetched = []
         for topic in answer.responses:
             for part in topic.partitions:
-                place = TopicPartition(topic.topic, part.partition_index)
+                place = TopicPartition(topic.topic or names.get(topic.topic_id, ""), part.partition_index)
                 if await self._is_sound(place, part):
                     if self._observe is not None:
                         self._observe(place, part.records or b"")
@@ -164,9 +169,10 @@ class PartitionReader:
 
 def fetch_request(
     positions: Mapping[TopicPartition, int],
+    topic_ids: Mapping[str, bytes],
     isolation: int,
-    max_bytes: int = MAX_BYTES,
-    max_wait_ms: int = MAX_WAIT_MS,
+    max_bytes: int,
+    max_wait_ms: int,
 ) -> FetchRequest:
     """Returns a Fetch of the partitions, without a session."""
     topics: dict[str, list[FetchPartition]] = {}
@@ -180,7 +186,9 @@ def fetch_request(
         min_bytes=1,
         max_bytes=max_bytes,
         isolation_level=isolation,
-        topics=[FetchTopic(topic=name, partitions=entries) for name, entries in topics.items()],
+        topics=[
+            FetchTopic(topic=name, topic_id=topic_ids[name], partitions=entries) for name, entries in topics.items()
+        ],
     )
 
 

@@ -109,9 +109,3 @@ for _ in range(2):
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     line = json.loads(done.stderr)
     assert (line["event"], line["what"], line["offset"], line["level"]) == ("batch is damaged", "a.log", 7, "warning")
-
-
-def test_a_logger_costs_nothing_until_it_logs() -> None:
-    program = "import sys; from broker.logging import get_logger; get_logger('a'); print('structlog' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"

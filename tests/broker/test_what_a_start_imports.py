@@ -58,10 +58,9 @@ ELSEWHERE = [
     "client.pool",
     "programs.run.joining",
     "client.connection",
-    "structlog",
     "re2",
 ]
-"""Modules needed only with remote controllers, metrics, log lines, or patterns."""
+"""Modules needed only with remote controllers, metrics, or patterns."""
 
 
 @pytest.fixture(scope="module")

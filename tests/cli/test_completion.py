@@ -15,7 +15,7 @@ from cli.table import CLUSTER_COMMANDS, Command
 LOOP = {"asyncio", "ssl", "concurrent"}
 WITH_A_LOOP = {"produce", "consume", "doctor", "top"}
 """Commands whose actions all send several requests at once."""
-SLOW = {"structlog", "uvloop", "storage", "coordinator", "lz4", "zstandard", "cramjam", "xxhash", "tomllib", "difflib"}
+SLOW = {"uvloop", "storage", "coordinator", "lz4", "zstandard", "cramjam", "xxhash", "tomllib", "difflib"}
 
 
 @pytest.mark.parametrize(("name", "command"), CLUSTER_COMMANDS.items())

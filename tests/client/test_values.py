@@ -9,7 +9,7 @@ import pytest
 
 from client.address import Address
 
-HEAVY = ("structlog", "uvloop", "re2", "dataclasses_json", "storage", "coordinator", "broker.config", "programs.run")
+HEAVY = ("uvloop", "re2", "dataclasses_json", "storage", "coordinator", "broker.config", "programs.run")
 
 
 @pytest.mark.parametrize(

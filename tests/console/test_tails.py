@@ -271,21 +271,23 @@ def test_a_topic_that_is_created_again_is_shown_from_its_start(browser: Browser,
         tab.until_values("newer-0", "newer-1", "newer-2")
 
 
-def test_a_topic_that_is_created_again_between_two_looks_is_shown_once(broker: Broker) -> None:
-    broker.create_topic("tails-quick", partitions=1)
-    with running_console(broker.bootstrap) as console, tail(console.browser(), "tails-quick") as tab:
-        produce(broker.bootstrap, "tails-quick", [b"old"] * 3)
+@pytest.mark.parametrize("records", [1, 5])
+def test_a_topic_that_is_created_again_between_two_looks_is_shown_once(broker: Broker, records: int) -> None:
+    topic, new = f"tails-quick-{records}", [f"new-{count}" for count in range(records)]
+    broker.create_topic(topic, partitions=1)
+    with running_console(broker.bootstrap) as console, tail(console.browser(), topic) as tab:
+        produce(broker.bootstrap, topic, [b"old"] * 3)
         tab.until_values("old", "old", "old")
         console.process.send_signal(signal.SIGSTOP)
-        broker.delete_topic("tails-quick")
-        broker.create_topic("tails-quick", partitions=1)
-        produce(broker.bootstrap, "tails-quick", [b"new-0"])
+        broker.delete_topic(topic)
+        broker.create_topic(topic, partitions=1)
+        produce(broker.bootstrap, topic, [name.encode() for name in new])
         console.process.send_signal(signal.SIGCONT)
-        tab.until_values("old", "old", "old", "new-0")
-        with broker.fault(api="Fetch", topic="tails-quick", times=1, error="NOT_LEADER_OR_FOLLOWER") as moved:
+        tab.until_values("old", "old", "old", *new)
+        with broker.fault(api="Fetch", topic=topic, times=1, error="NOT_LEADER_OR_FOLLOWER") as moved:
             wait_until(lambda: moved.fired == 1)
-        produce(broker.bootstrap, "tails-quick", [b"new-1"])
-        tab.until_values("old", "old", "old", "new-0", "new-1")
+        produce(broker.bootstrap, topic, [b"newer"])
+        tab.until_values("old", "old", "old", *new, "newer")
 
 
 def test_a_tab_that_catches_up_tells_its_position_and_follows_a_new_topic(browser: Browser, broker: Broker) -> None:

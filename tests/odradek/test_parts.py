@@ -190,5 +190,4 @@ def test_nothing_is_imported_that_nobody_asked_for() -> None:
         "coordinator",
         "commands",
         "uvloop",
-        "structlog",
     } & set(everything.split())
