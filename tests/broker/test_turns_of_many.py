@@ -27,6 +27,7 @@ from broker.request.authorisation import DELETE_TOPIC
 from broker.request.context import Principal
 from coordinator.cluster import loader, machine
 from protocol.api_key import ApiKey
+from protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.doors import EVE, OPTIONS, furnished
@@ -156,6 +157,14 @@ async def test_no_turn_hashes_all_names_that_are_authorized(small_limits: None) 
     assert await permitted == set()
     assert Hashed.hashes >= MANY
     assert longest < MANY // 10
+
+
+async def test_no_callback_collects_all_topics_of_a_directory(broker: tuple[InProcess, bytes]) -> None:
+    """The lines that collect a topic call slow functions of Python's own."""
+    served, topic_id = broker
+    many = Many(AlterReplicaLogDirsRequest, 2, ("dirs", "topics"), is_distinct=True)
+    lines = [await longest_callback(served, many, count, ADMIN, topic_id) for count in (1, FEW, MANY)]
+    assert lines[2] - lines[1] < MANY - FEW
 
 
 @pytest.mark.parametrize("epoch", [0, -1], ids=["new session", "no session"])
