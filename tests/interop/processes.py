@@ -13,17 +13,26 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
 STOP_TIMEOUT_S = 30
 
 
+GIVEN: Final[set[int]] = set()
+"""The ports that `free_port` has returned: the system may choose one again before its server has started."""
+
+
 def free_port() -> int:
-    """Returns a port that was free a moment ago, for servers that can't choose one themselves."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Returns another port with each call that was free a moment ago, for servers that can't choose one themselves."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        if port not in GIVEN:
+            GIVEN.add(port)
+            return port
 
 
 class Server:
