@@ -144,8 +144,8 @@ def counted(frame: DataFrame, window: str) -> dict[Cell, Count]:
 
 
 def within(frame: DataFrame, keys: Sequence[PartitionName], first: Mapping[PartitionName, int]) -> DataFrame:
-    """Returns the records that retention has not deleted from the topic."""
-    return frame.where(~_expired(keys, first))
+    """Returns the records that retention has not deleted from the topic, and those without an offset of it."""
+    return frame.where(~f.coalesce(_expired(keys, first), f.lit(False)))
 
 
 def before(frame: DataFrame, first: Mapping[PartitionName, int]) -> int:
@@ -166,15 +166,16 @@ def _expired(keys: Sequence[PartitionName], first: Mapping[PartitionName, int]) 
 def mirrored(
     spark: SparkSession, config: AuditConfig, topics: Sequence[TopicDescription], first: Mapping[PartitionName, int]
 ) -> DataFrame:
-    """Returns the mirror's records with the topic, partition and offset of their source."""
+    """Returns the mirror's records with the topic, partition and offset of their source. The offset of other records is
+    null."""
     assert config.mirror is not None
     cluster = Cluster(config.mirror.bootstrap, config.properties)
     prefix = config.mirror.prefix
     there = cluster.topics([prefix + topic.name for topic in topics])
     ranges = whole([key for topic in there for key in topic.partition_keys()], cluster)
     frame = read_topics(spark, cluster, ranges, config.options)
-    header = f.filter("headers", lambda header: header["key"] == SOURCE_OFFSET)[0]["value"]
+    header = f.get(f.filter("headers", lambda header: header["key"] == SOURCE_OFFSET), 0)["value"]
     named = frame.withColumn("topic", f.substring("topic", len(prefix) + 1, LONGEST_NAME)).withColumn(
-        "offset", header.cast("string").cast("bigint")
+        "offset", header.cast("string").try_cast("bigint")
     )
     return within(named, [key for topic in topics for key in topic.partition_keys()], first)

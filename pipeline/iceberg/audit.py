@@ -3,10 +3,13 @@
 A record of the table that the topic no longer has is explained, or it is an error: retention deleted it (its offset is
 before the partition's first), or compaction did (the topic is compacted, and a later record has the same key, or it is
 a tombstone). Offsets without any record are those of transaction markers, aborted transactions and compaction.
+
+A mirror is compared in the same way. Its own retention and compaction explain records that it lacks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -14,7 +17,7 @@ from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from pipeline.audit import AuditConfig, digest, mirrored, whole
+from pipeline.audit import AuditConfig, MirrorOf, digest, mirrored, whole
 from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError, TopicChanged
 from pipeline.iceberg.load import RECORD, TablePlace, dead_letters_of
@@ -27,37 +30,63 @@ LOADED: Final = "loaded"
 MIRRORED: Final = "mirrored"
 
 COMPARISON: Final = """
-WITH produced AS (SELECT partition, offset, digest FROM odradek_produced),
-there AS (
+WITH there AS (
     SELECT partition, offset, count(*) AS times, min(digest) AS digest, max(digest) AS other,
            min(is_tombstone) AS is_tombstone, max(key) AS key
     FROM odradek_there GROUP BY partition, offset
 ),
-later AS (SELECT partition, key, max(offset) AS last FROM odradek_keys GROUP BY partition, key),
-bounds AS (SELECT partition, first, next FROM odradek_bounds),
+keys AS (
+    SELECT partition, key, max(offset) AS last, max(is_there) AS is_there
+    FROM odradek_keys GROUP BY partition, key
+),
 compared AS (
     SELECT coalesce(p.partition, t.partition) AS partition, coalesce(p.offset, t.offset) AS offset,
            p.offset IS NOT NULL AS is_produced, coalesce(t.times, 0) AS times,
-           t.digest <> p.digest OR t.other <> p.digest AS is_altered, t.is_tombstone, t.key
-    FROM produced p FULL OUTER JOIN there t ON p.partition = t.partition AND p.offset = t.offset
+           t.digest <> p.digest OR t.other <> p.digest AS is_altered,
+           coalesce(t.is_tombstone, p.is_tombstone) AS is_tombstone, coalesce(t.key, p.key) AS key
+    FROM odradek_produced p FULL OUTER JOIN there t ON p.partition = t.partition AND p.offset = t.offset
+),
+explained AS (
+    SELECT c.*, b.next, NOT is_produced AS is_gone, times = 0 AND c.offset < b.next AS is_absent,
+           CASE WHEN is_produced THEN c.offset < b.since
+                ELSE coalesce(c.offset < b.first, false) END AS is_expired,
+           CASE WHEN c.offset IS NULL THEN false
+                WHEN is_produced THEN b.stage_compacts AND (k.last > c.offset OR (is_tombstone AND NOT k.is_there))
+                ELSE b.topic_compacts AND (coalesce(k.last > c.offset, false) OR is_tombstone) END AS is_compacted
+    FROM compared c
+    LEFT JOIN odradek_bounds b ON c.partition = b.partition
+    LEFT JOIN keys k ON (NOT is_produced OR times = 0) AND k.partition = c.partition AND k.key = c.key
 )
-SELECT c.partition,
+SELECT partition,
        count_if(is_produced) AS produced,
        sum(times) AS records,
-       count_if(is_produced AND times = 0 AND c.offset < b.next) AS missing,
-       count_if(is_produced AND times = 0 AND c.offset >= b.next) AS later,
-       coalesce(sum(times - 1) FILTER (WHERE times > 1), 0) AS doubled,
+       count_if(is_absent AND NOT is_expired AND NOT coalesce(is_compacted, false)) AS missing,
+       count_if(times = 0 AND offset >= next) AS later,
+       coalesce(sum(times - 1) FILTER (WHERE times > 1 AND offset IS NOT NULL), 0) AS doubled,
        count_if(is_produced AND times > 0 AND is_altered) AS altered,
-       count_if(NOT is_produced AND c.offset < b.first) AS expired,
-       count_if(NOT is_produced AND c.offset >= b.first AND (l.last > c.offset OR is_tombstone)) AS compacted,
-       count_if(NOT is_produced AND c.offset >= b.first
-                AND NOT (coalesce(l.last > c.offset, false) OR is_tombstone)) AS foreign
-FROM compared c
-LEFT JOIN bounds b ON c.partition = b.partition
-LEFT JOIN later l ON NOT is_produced AND l.partition = c.partition AND l.key = c.key
-GROUP BY c.partition ORDER BY c.partition
+       count_if((is_gone OR is_absent) AND is_expired) AS expired,
+       count_if((is_gone OR is_absent) AND NOT is_expired AND is_compacted) AS compacted,
+       coalesce(sum(CASE WHEN offset IS NULL THEN times ELSE 1 END)
+                FILTER (WHERE is_gone AND NOT is_expired AND NOT coalesce(is_compacted, false)), 0) AS foreign
+FROM explained GROUP BY partition ORDER BY partition
 """
-"""The audit of one topic. `odradek_keys` is empty unless the topic is compacted."""
+"""The audit of one topic. `odradek_keys` is empty unless the topic or its mirror is compacted. Records of a mirror
+that another producer wrote there have no offset, and each of them is foreign."""
+
+
+BOUNDS: Final = "partition int, first bigint, next bigint, since bigint, topic_compacts boolean, stage_compacts boolean"
+
+
+class AuditStage(NamedTuple):
+    """The place that is compared with the topic: its table, or its mirror."""
+
+    name: str
+    records: DataFrame
+    next_offsets: Mapping[PartitionName, int]
+    """Offsets of the topic after the last one that the stage should have."""
+    first_offsets: Mapping[PartitionName, int]
+    """Offsets of the topic before which the stage's own retention explains what it lacks."""
+    is_compacted: bool = False
 
 
 class TableLine(NamedTuple):
@@ -151,15 +180,27 @@ class TopicAudit:
         first, end = self.cluster.start_offsets(keys), self.cluster.end_offsets(keys)
         ranges = whole(keys, self.cluster)
         produced = read_topics(self.spark, self.cluster, ranges, self.config.options)
-        empty = StoreState()
+        table = AuditStage(LOADED, rows, {key: state.next_offset(key) for key in keys}, dict.fromkeys(keys, 0))
         try:
-            lines = self.compared(LOADED, produced, rows, state, first, end)
+            lines = self.compared(table, self.expected(produced, state), first, end)
             if self.config.mirror is not None:
-                mirror = mirrored(self.spark, self.config, [self.topic], first)
-                lines += self.compared(MIRRORED, produced, mirror, empty, first, end)
+                mirror = self.mirror(self.config.mirror, first, end)
+                lines += self.compared(mirror, produced, first, end)
         except SPARK_FAILURES as error:
             raise explained(error, self.cluster, ranges) from error
         return lines
+
+    def mirror(self, of: MirrorOf, first: Mapping[PartitionName, int], end: Mapping[PartitionName, int]) -> AuditStage:
+        """Returns the topic's mirror."""
+        records = mirrored(self.spark, self.config, [self.topic], first)
+        cluster, name = Cluster(of.bootstrap, self.config.properties), of.prefix + self.topic.name
+        starts = cluster.start_offsets([key._replace(topic=name) for key in first])
+        since = dict.fromkeys(first, 0)
+        if any(starts.values()):
+            for partition, offset in records.groupBy("partition").agg(f.min("offset")).collect():
+                if starts.get(PartitionName(name, partition)):
+                    since[PartitionName(self.topic.name, partition)] = offset or 0
+        return AuditStage(MIRRORED, records, end, since, compacts(cluster, name))
 
     def rows(self) -> DataFrame:
         """Returns the table's records, with the dead letters."""
@@ -185,25 +226,30 @@ class TopicAudit:
 
     def compared(
         self,
-        stage: str,
-        produced: DataFrame,
-        there: DataFrame,
-        state: StoreState,
-        first: dict[PartitionName, int],
-        end: dict[PartitionName, int],
+        stage: AuditStage,
+        wanted: DataFrame,
+        first: Mapping[PartitionName, int],
+        end: Mapping[PartitionName, int],
     ) -> list[TableLine]:
         """Returns a line for each partition."""
-        wanted = self.expected(produced, state) if stage == LOADED else produced
         _hashed(wanted).createOrReplaceTempView("odradek_produced")
-        _hashed(there).createOrReplaceTempView("odradek_there")
-        compacted = "compact" in self.cluster.configs(self.topic.name).get("cleanup.policy", "")
-        keys = there.select("partition", "key", "offset").union(produced.select("partition", "key", "offset"))
-        keys.where(f.lit(compacted)).createOrReplaceTempView("odradek_keys")
+        _hashed(stage.records).createOrReplaceTempView("odradek_there")
+        is_compacted = compacts(self.cluster, self.topic.name)
+        there = stage.records.select("partition", "key", "offset", f.lit(True).alias("is_there"))
+        keys = there.union(wanted.select("partition", "key", "offset", f.lit(False)))
+        keys.where(f.lit(is_compacted or stage.is_compacted)).createOrReplaceTempView("odradek_keys")
         bounds = [
-            (key.partition, first[key], end[key] if stage == MIRRORED else state.next_offset(key)) for key in first
+            (
+                key.partition,
+                first[key],
+                stage.next_offsets[key],
+                stage.first_offsets[key],
+                is_compacted,
+                stage.is_compacted,
+            )
+            for key in first
         ]
-        schema = "partition int, first bigint, next bigint"
-        self.spark.createDataFrame(bounds, schema).createOrReplaceTempView("odradek_bounds")
+        self.spark.createDataFrame(bounds, BOUNDS).createOrReplaceTempView("odradek_bounds")
         rows = {row["partition"]: row for row in self.spark.sql(COMPARISON).collect()}
         lines = []
         for key in self.topic.partition_keys():
@@ -212,13 +258,16 @@ class TopicAudit:
                 if key.partition in rows
                 else [0] * 9
             )
-            line = TableLine._make([key.topic, key.partition, stage, *counts, 0])
-            if not compacted:  # then nothing but compaction explains a record that the topic doesn't have
-                line = line._replace(foreign=line.foreign + line.compacted, compacted=0)
+            line = TableLine._make([key.topic, key.partition, stage.name, *counts, 0])
             lines.append(line._replace(empty=end[key] - first[key] - line.produced))
         if unknown := sorted(set(rows) - {key.partition for key in first}):
             raise PipelineError(f"{self.table.name} has partitions that {self.topic.name} doesn't have: {unknown}")
         return lines
+
+
+def compacts(cluster: Cluster, topic: str) -> bool:
+    """True if a topic is compacted."""
+    return "compact" in cluster.configs(topic).get("cleanup.policy", "")
 
 
 def _hashed(frame: DataFrame) -> DataFrame:

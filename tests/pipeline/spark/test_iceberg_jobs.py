@@ -10,19 +10,34 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
+from pipeline.audit import AuditConfig, MirrorOf, whole
 from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError
+from pipeline.iceberg.audit import TableAudit, audit_tables
 from pipeline.iceberg.maintain import MaintainConfig, maintain
 from pipeline.iceberg.table import LOADED_TAG
+from pipeline.mirror import MirrorConfig, mirror
+from pipeline.producing import Outgoing, Writer
 from pipeline.replay import ReplayConfig, replay
 from pipeline.report import ReportConfig, report
+from pipeline.sending import SOURCE_OFFSET
+from pipeline.source import read_topics
 from pipeline.stream import StreamConfig, stream
+from pipeline.topics import PartitionName
+from tests.interop.brokers import Broker
 from tests.pipeline.spark.killing import TIMEOUT_S, killed
-from tests.pipeline.spark.records import activity, create, produce
+from tests.pipeline.spark.records import START_MS, activity, create, produce
 from tests.pipeline.spark.tables import NAME, Warehouse, read_by_pyiceberg
 
 pytestmark = pytest.mark.timeout(3 * TIMEOUT_S)
-DAY_MS = 86_400_000
+DAY_MS, MINUTE_MS = 86_400_000, 60_000
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.01",
+    "segment.ms": "1000",
+    "delete.retention.ms": "0",
+}
+"""Configs of a topic that is compacted soon."""
 NOW_MS = int(time.time() * 1000)
 
 
@@ -146,3 +161,80 @@ def test_an_audit_accounts_for_retention(warehouse: Warehouse) -> None:
     cluster.admin.delete_records([gone])[gone].result(30)
     (line,) = warehouse.audit().lines
     assert (line.clean, line.produced, line.records, line.expired) == (True, 6, 10, 4)
+
+
+def test_an_audit_accounts_for_compaction_of_the_topic(warehouse: Warehouse) -> None:
+    create(warehouse.broker, warehouse.topic, configs=COMPACTED)
+    produce(warehouse.broker, warehouse.topic, [b"x"] * 4)
+    warehouse.load()
+    produce(warehouse.broker, warehouse.topic, [b"y", b"y"], at_ms=START_MS + MINUTE_MS)
+    produce(warehouse.broker, warehouse.topic, [b"z"], at_ms=START_MS + 2 * MINUTE_MS)  # the segment before is cleaned
+    warehouse.load()
+    await_compaction(warehouse, warehouse.broker, 5)
+
+    line = warehouse.audit_line()
+    assert line.clean
+    assert (line.records, line.produced + line.compacted) == (7, 7)
+    assert line.compacted >= 2
+
+
+def test_an_audit_across_clusters_accounts_for_compaction_of_each(warehouse: Warehouse, other: Broker) -> None:
+    create(warehouse.broker, warehouse.topic, configs={**COMPACTED, "min.cleanable.dirty.ratio": "1"})
+    produce(warehouse.broker, warehouse.topic, [b"x"] * 3)
+    with Writer(warehouse.broker.bootstrap, warehouse.topic) as writer:
+        writer.write(Outgoing(b"gone", None, [], START_MS + 10, 0))
+    produce(warehouse.broker, warehouse.topic, [b"y", b"y"], at_ms=START_MS + MINUTE_MS)
+    produce(warehouse.broker, warehouse.topic, [b"z"], at_ms=START_MS + 2 * MINUTE_MS)
+    mirror(warehouse.spark, MirrorConfig(warehouse.broker.bootstrap, other.bootstrap, (warehouse.topic,)))
+    warehouse.load()
+    assert audit_across(warehouse, other).clean
+    Cluster(other.bootstrap).set_configs(warehouse.topic, {**COMPACTED, "retention.ms": "-1"})
+    await_compaction(warehouse, other, 5)
+
+    across = audit_across(warehouse, other)
+    loaded, mirrored = across.lines
+    assert across.clean
+    assert (loaded.produced, loaded.records, loaded.compacted) == (7, 7, 0)
+    assert (mirrored.produced, mirrored.records + mirrored.compacted, mirrored.missing) == (7, 7, 0)
+    assert mirrored.compacted >= 2
+
+
+def test_an_audit_across_clusters_finds_what_a_mirror_lost(warehouse: Warehouse, other: Broker) -> None:
+    create(warehouse.broker, warehouse.topic)
+    produce(warehouse.broker, warehouse.topic, [b"x"] * 10)
+    mirror(warehouse.spark, MirrorConfig(warehouse.broker.bootstrap, other.bootstrap, (warehouse.topic,)))
+    warehouse.load()
+    there = Cluster(other.bootstrap)
+    gone = TopicPartition(warehouse.topic, 0, 4)
+    there.admin.delete_records([gone])[gone].result(30)
+    assert counts(audit_across(warehouse, other)) == [(10, 0, 0, 0), (6, 0, 4, 0)]
+
+    produce(warehouse.broker, warehouse.topic, [b"not mirrored"])
+    produce(other, warehouse.topic, [b"not of the source"])
+    with Writer(other.bootstrap, warehouse.topic) as writer:
+        writer.write(Outgoing(None, b"with a false header", [(SOURCE_OFFSET, b"x")], START_MS, 0))
+    across = audit_across(warehouse, other, only_loaded=True)
+    assert counts(across) == [(10, 0, 0, 0), (8, 1, 4, 2)]
+    assert [line.doubled for line in across.lines] == [0, 0]
+    assert not across.clean
+
+
+def counts(found: TableAudit) -> list[tuple[int, int, int, int]]:
+    return [(line.records, line.missing, line.expired, line.foreign) for line in found.lines]
+
+
+def audit_across(warehouse: Warehouse, other: Broker, *, only_loaded: bool = False) -> TableAudit:
+    config = AuditConfig(
+        warehouse.broker.bootstrap, (warehouse.topic,), mirror=MirrorOf(other.bootstrap), only_loaded=only_loaded
+    )
+    return audit_tables(warehouse.spark, config, warehouse.place)
+
+
+def await_compaction(warehouse: Warehouse, broker: Broker, records: int) -> None:
+    """Waits until the topic has no more than these records at a broker."""
+    cluster = Cluster(broker.bootstrap)
+    ranges = whole([PartitionName(warehouse.topic, 0)], cluster)
+    deadline = time.monotonic() + TIMEOUT_S
+    while read_topics(warehouse.spark, cluster, ranges).count() > records:
+        assert time.monotonic() < deadline, "the cleaner has done nothing"
+        time.sleep(1)  # the cleaner tells nobody
