@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import random
 import re
 import signal
 import socket
@@ -17,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
 STOP_TIMEOUT_S = 30
+EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_port() -> int:
@@ -24,6 +26,17 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def lasting_port() -> int:
+    """Returns a free port that no other socket gets by chance, for a server that starts later or starts again: a
+    connection to a port of the ephemeral range may even take the port itself."""
+    ephemeral = int(EPHEMERAL_PORTS.read_text().split()[0])
+    while True:
+        port = random.randrange(ephemeral // 2, ephemeral)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Server:
