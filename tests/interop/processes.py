@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import random
 import re
 import signal
 import socket
@@ -18,6 +19,7 @@ from typing import Final
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
 STOP_TIMEOUT_S = 30
+EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 GIVEN: Final[set[int]] = set()
@@ -32,6 +34,17 @@ def free_port() -> int:
             port = int(probe.getsockname()[1])
         if port not in GIVEN:
             GIVEN.add(port)
+            return port
+
+
+def lasting_port() -> int:
+    """Returns a free port that no other socket gets by chance, for a server that starts later or starts again: a
+    connection to a port of the ephemeral range may even take the port itself."""
+    ephemeral = int(EPHEMERAL_PORTS.read_text().split()[0])
+    while True:
+        port = random.randrange(ephemeral // 2, ephemeral)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
             return port
 
 
