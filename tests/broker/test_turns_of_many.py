@@ -74,7 +74,7 @@ NO_DELAY = {"group.streams.initial.rebalance.delay.ms": "0"}
 
 
 class Hashed(str):
-    """A text that counts how often one is hashed."""
+    """A string that counts the calls of `hash` for all strings of its class."""
 
     __slots__ = ()
     hashes: ClassVar = 0
