@@ -12,7 +12,6 @@ from typing import Final
 from librt.strings import read_i16_be, read_i32_be
 
 from broker.dispatch.call import Call
-from broker.dispatch.collections import FULL_COLLECTIONS
 from broker.dispatch.header import HEADER_BYTES, check_client_id, skip_tags
 from broker.dispatch.host import Host
 from broker.dispatch.route import MAX_BYTES_ON_LOOP, Route
@@ -122,11 +121,10 @@ class Dispatcher:
     async def _answer_large(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
         """Returns the answer to a large request; a thread decodes the request and encodes the answer."""
         context.is_large = True
-        with FULL_COLLECTIONS.delayed(len(frame)):
-            threads = self.host.codec_threads.of(len(frame))
-            request = await threads.call(partial(route.decode, context.version, frame, position))
-            call = Call(route.api, context, self.host, request)
-            return await answer_later(route, context, request, route.handled(call, len(frame)))
+        threads = self.host.codec_threads.of(len(frame))
+        request = await threads.call(partial(route.decode, context.version, frame, position))
+        call = Call(route.api, context, self.host, request)
+        return await answer_later(route, context, request, route.handled(call, len(frame)))
 
     def unsupported(self, route: Route | None, context: Context, version: int) -> AnswerBuffers:
         """Returns the answer to an unsupported version: ApiVersions has such an answer, from which newer clients learn

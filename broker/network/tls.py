@@ -155,6 +155,7 @@ class TlsTransport:
         self._backlog.clear()
         self.backlog_bytes = 0
         self._connection.connection_lost(exc)
+        self._connection = cast(ConnectionView, None)  # the two refer to each other, and would wait for a collection
 
     # What arrives.
 

@@ -7,7 +7,6 @@ clients. Source: kafka.server.ControllerServer.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import random
 from typing import TYPE_CHECKING
@@ -87,8 +86,6 @@ class ControllerServer:
         self._listening.open(bound, dispatcher)
         self._serve_metrics(dispatcher.host)
         self.part.replica.start()
-        gc.freeze()  # the present objects are long-lived: no collection has to traverse them
-        gc.enable()
 
     def _serve_metrics(self, host: Host) -> None:
         if self.metrics is not None:

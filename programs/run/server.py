@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -55,11 +54,6 @@ else:  # a node that is alone needs none of it
     controlling = lazy("programs.run.controlling")
     joining = lazy("programs.run.joining")
     quorum_node = lazy("broker.metadata.quorum_node")
-
-OBJECTS_PER_COLLECTION = 10_000
-"""Number of new objects that start a garbage collection. A turn of the event loop with a hundred requests makes some
-thousands of objects: with Python's 700, collections would traverse the same requests repeatedly and move them to an
-older generation."""
 
 METADATA_THREADS = 3
 """One for flushes of the metadata log, one for writing a snapshot, one for reading fetched parts of snapshots."""
@@ -169,9 +163,6 @@ class Server:
             await self.control.serve(
                 self.broker, self.housekeeping.cleaner, self._workers, self.listeners, self.advertised
             )
-        gc.freeze()  # the present objects are long-lived: no collection has to traverse them
-        gc.set_threshold(OBJECTS_PER_COLLECTION)
-        gc.enable()
 
     def _controlled(self, open_files: OpenFiles) -> BrokerControl | None:
         """Returns the control of a broker for tests; None for any other broker."""

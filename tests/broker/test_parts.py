@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from pathlib import Path
 from typing import Any
@@ -129,35 +128,6 @@ async def test_a_partition_that_two_parts_name_is_refused_once(tmp_path: Path) -
         (answered,) = decode_response(frame, ApiKey.LIST_OFFSETS, 7, ListOffsetsResponse).topics
         assert [one.partition_index for one in answered.partitions] == indexes[:-1]
         assert answered.partitions[0].error_code == ErrorCode.INVALID_REQUEST
-
-
-async def test_no_full_collection_begins_while_a_large_request_is_at_work(tmp_path: Path) -> None:
-    """It would traverse all objects of the request, while no client is served."""
-    async with InProcess(tmp_path) as served:
-        client = served.client()
-        topics = [topic(f"absent-{number}", 1) for number in range(20 * PART_ENTRIES)]
-        frame = request_frame(DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2)
-        del topics
-        full: list[int] = []
-
-        def began(phase: str, info: dict[str, int]) -> None:
-            if phase == "start" and info["generation"] == OLDEST_GENERATION:
-                full.append(info["generation"])
-
-        thresholds = gc.get_threshold()
-        gc.freeze()
-        gc.collect()
-        gc.set_threshold(500, 1, 1)
-        gc.callbacks.append(began)
-        try:
-            client.send(frame)
-            await client.frames(1)
-        finally:
-            gc.callbacks.remove(began)
-            afterwards = gc.get_threshold()
-            gc.set_threshold(*thresholds)
-        assert full == []
-        assert afterwards == (500, 1, 1), "later, full collections begin again"
 
 
 @pytest.mark.parametrize(

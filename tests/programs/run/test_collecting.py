@@ -1,0 +1,65 @@
+"""Tests the garbage collection of a node's process."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from programs.run import collecting
+
+
+class Thing:
+    """An object that may refer to itself."""
+
+    def __init__(self, *, is_cyclic: bool) -> None:
+        self.own = self if is_cyclic else None
+
+
+@pytest.fixture(autouse=True)
+def begun() -> Iterator[None]:
+    thresholds, callbacks = gc.get_threshold(), list(gc.callbacks)
+    collecting.begin()
+    try:
+        yield
+    finally:
+        gc.callbacks[:] = callbacks
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+
+
+def test_a_full_collection_does_not_traverse_the_survivors_of_another() -> None:
+    things = [Thing(is_cyclic=False) for _ in range(10_000)]
+    assert sum(isinstance(known, Thing) for known in gc.get_objects()) == len(things)
+    gc.collect()
+    assert not any(isinstance(known, Thing) for known in gc.get_objects())
+
+
+def test_younger_collections_freeze_nothing() -> None:
+    thing = Thing(is_cyclic=False)
+    gc.collect(0)
+    gc.collect(1)
+    assert any(known is thing for known in gc.get_objects())
+
+
+def test_survivors_are_freed_when_nothing_refers_to_them() -> None:
+    thing = Thing(is_cyclic=False)
+    gc.collect()
+    reference = weakref.ref(thing)
+    del thing
+    assert reference() is None
+
+
+def test_a_new_cycle_is_collected() -> None:
+    gc.collect()
+    reference = weakref.ref(Thing(is_cyclic=True))
+    gc.collect()
+    assert reference() is None
+
+
+def test_beginning_twice_changes_nothing() -> None:
+    callbacks = list(gc.callbacks)
+    collecting.begin()
+    assert gc.callbacks == callbacks
