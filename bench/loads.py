@@ -84,6 +84,17 @@ PIPELINE_LOAD = ACTIVITY._replace(
     figures=("cpu_s_per_gb", "mb_per_s", "records_per_s", "rss_peak_mb", "private_mb"),
 )
 
+TABLES = PIPELINE_LOAD._replace(
+    name="pipeline-tables-10m",
+    title="load 10 million records of 100 B into an Iceberg table (Spark)",
+    tool=spark.LOAD_TABLE,
+    records=10_000_000,
+    record_bytes=100,
+    filled_by=PRODUCE._replace(records=10_000_000, record_bytes=100, partitions=4),
+    warm_up_at_most=0,  # each round starts Spark, and takes minutes
+    figures=(*PIPELINE_LOAD.figures, *spark.COSTS, "file_mb"),
+)
+
 LOADS: Mapping[str, Load] = {
     load.name: load
     for load in (
@@ -208,6 +219,12 @@ LONG: Mapping[str, Load] = {
             title="load 10 million events of 200 B into Parquet (Spark)",
             records=10_000_000,
             filled_by=ACTIVITY._replace(records=10_000_000),
+        ),
+        TABLES,
+        TABLES._replace(
+            name="pipeline-tables-plain-10m",
+            title="the same by Spark's own source and Iceberg's writer",
+            tool=spark.PLAIN_TABLE,
         ),
     )
 }
