@@ -184,7 +184,7 @@ fuzz-strangers: $(SETUP) ## send broken TLS and SASL handshakes: SEEDS=0-9 VISIT
 	$(BIN)/python -m tests.installed tests.fuzz.strangers $(or $(SEEDS),0-9) --visits $(or $(VISITS),100000) $(if $(LARGE),--large)
 
 .PHONY: crowding
-crowding: $(SETUP) ## measure how long others wait for one client's large requests: ENTRIES=20000,200000 APIS=FETCH,METADATA VERSIONS=all PLACE=brokers or apache
+crowding: $(SETUP) ## measure how long others wait for one client's large requests: ENTRIES=20000,200000 APIS=FETCH,METADATA VERSIONS=all PLACE=brokers, apache, apache-controller
 	$(BIN)/python -m tests.installed tests.fuzz.crowding --entries $(or $(ENTRIES),20000) --versions $(or $(VERSIONS),newest) \
 		--place $(or $(PLACE),node) $(if $(APIS),--api $(APIS))
 

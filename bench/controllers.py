@@ -148,24 +148,26 @@ class ActiveClient:
         """Returns the answer of the active controller, for which it looks until there is one."""
         nodes = itertools.cycle(NODES)
         while True:
+            node_id = self.active  # another request may change it meanwhile
             try:
-                answer = await (await self._connection()).send(request, response, timeout_ms=TIMEOUT_MS)
+                answer = await (await self._connection(node_id)).send(request, response, timeout_ms=TIMEOUT_MS)
             except (PeerError, OSError):
-                self._connections.pop(self.active, None)
+                self._connections.pop(node_id, None)
             else:
                 found = code(answer)
                 if found == ErrorCode.NONE:
                     return answer
                 if found not in (ErrorCode.NOT_CONTROLLER, ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT):
                     raise RuntimeError(f"{error_code(found).name} answers {request!r:.200}")
-            self.active = next(nodes)
+            if self.active == node_id:
+                self.active = next(nodes)
             await asyncio.sleep(LOOK_S)
 
-    async def _connection(self) -> Connection:
-        connection = self._connections.get(self.active)
+    async def _connection(self, node_id: int) -> Connection:
+        connection = self._connections.get(node_id)
         if connection is None or not connection.is_ready:
-            connection = await connect(self._addresses[self.active], Settings(), self._clock, timeout_ms=1_000)
-            self._connections[self.active] = connection
+            connection = await connect(self._addresses[node_id], Settings(), self._clock, timeout_ms=1_000)
+            self._connections[node_id] = connection
         return connection
 
     async def close(self) -> None:

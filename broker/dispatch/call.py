@@ -96,8 +96,10 @@ class Call(Generic[Request]):
         """Returns the names of the resources on which the client may do the operation."""
         if self.host.authorizer is None:
             return set(names)
-        distinct = list(dict.fromkeys(names))
-        verdicts = await self.turns().map(lambda name: self.may(requirement, name, quiet=quiet), distinct)
+        turns, seen = self.turns(), dict[str, None]()
+        await turns.map(seen.setdefault, list(names))  # hashing 200,000 names takes 40 ms
+        distinct = list(seen)
+        verdicts = await turns.map(lambda name: self.may(requirement, name, quiet=quiet), distinct)
         return set(compress(distinct, verdicts))
 
     def topic_by_id(self, topic_id: Uuid) -> Topic | None:

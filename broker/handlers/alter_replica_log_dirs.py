@@ -16,6 +16,7 @@ from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
     AlterReplicaLogDirTopicResult,
 )
 from protocol.types import TopicPartition
@@ -29,10 +30,12 @@ async def alter_replica_log_dirs(call: Call[AlterReplicaLogDirsRequest]) -> Alte
     """Moves the replicas; a replica that is named twice moves to the directory that is named last."""
     goals: dict[str, dict[int, str]] = {}
     turns = call.turns()
+
+    def note(path: str, topic: AlterReplicaLogDirTopic) -> None:
+        goals.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, path))
+
     for log_dir in call.request.dirs:
-        await turns.next()
-        for topic in log_dir.topics:
-            goals.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, log_dir.path))
+        await turns.map(partial(note, log_dir.path), log_dir.topics)
 
     def moved(name: str, goal: tuple[int, str]) -> AlterReplicaLogDirPartitionResult:
         index, path = goal

@@ -10,16 +10,20 @@ from broker.dispatch.api import CONTROLLER, Api, Handle
 from broker.dispatch.call import Call
 from broker.dispatch.rules import own, unless
 from broker.request.authorisation import DELETE_CLUSTER, DELETE_TOPIC, DESCRIBE_TOPIC
-from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 
 
 async def permitted_topics(call: Call[DeleteTopicsRequest], handle: Handle) -> object:
     """Authorizes the client for each topic; without DESCRIBE the answer hides whether the topic exists."""
-    image, topics = call.host.image, call.request.topics
-    by_id = (image.topic_by_id(topic.topic_id) for topic in topics if topic.name is None)
-    names = {topic.name for topic in topics if topic.name is not None}
-    names.update(call.request.topic_names or ())
-    names.update(topic.name for topic in by_id if topic is not None)
+    image, request = call.host.image, call.request
+
+    def name_of(topic: DeleteTopicState) -> str | None:
+        if topic.name is not None:
+            return topic.name
+        known = image.topic_by_id(topic.topic_id)
+        return None if known is None else known.name
+
+    names = [*await call.turns().find(name_of, request.topics), *(request.topic_names or ())]
     describable = await call.permitted(DESCRIBE_TOPIC, names)
     deletable = await call.permitted(DELETE_TOPIC, names)
     call.sender = call.sender._replace(deletable=deletable, describable=describable)

@@ -58,7 +58,7 @@ def describe(call: Call[DescribeConfigsRequest], resource: DescribeConfigsResour
         rows = ROWS[ResourceType.of(resource.resource_type)](call, resource.resource_name)
     except KafkaError as error:
         return failed(resource, error)
-    keys = resource.configuration_keys
+    keys = frozenset(resource.configuration_keys or ())  # a request may have 200,000 of them
     configs = [entry(call, row) for row in rows if not keys or row.name in keys]
     call.count(len(configs))
     return DescribeConfigsResult(

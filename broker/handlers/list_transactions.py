@@ -6,7 +6,7 @@ must match the whole id (KIP-1152).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from broker.dispatch.api import Api, Handle
 from broker.dispatch.call import Call
@@ -21,9 +21,11 @@ from protocol.messages.list_transactions import ListTransactionsRequest, ListTra
 
 async def list_transactions(call: Call[ListTransactionsRequest]) -> ListTransactionsResponse:
     request = call.request
-    unknown = list(dict.fromkeys(text for text in request.state_filters if text not in BY_TEXT))
-    passes = filter_of(request, call.now_ms)
-    transactions = await call.turns().find(
+    turns, texts = call.turns(), dict[str, None]()
+    await turns.map(texts.setdefault, request.state_filters)
+    unknown = [text for text in texts if text not in BY_TEXT]
+    passes = filter_of(request, texts, call.now_ms)
+    transactions = await turns.find(
         lambda transaction: described(transaction) if passes(transaction) else None,
         list(call.broker.transactions.all()),
     )
@@ -39,16 +41,18 @@ def described(transaction: Transaction) -> TransactionState:
     )
 
 
-def filter_of(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transaction], bool]:
+def filter_of(
+    request: ListTransactionsRequest, state_texts: Collection[str], now_ms: int
+) -> Callable[[Transaction], bool]:
     """Returns the request's filter of transactions. Raises INVALID_REGULAR_EXPRESSION."""
-    states = {BY_TEXT[text] for text in request.state_filters if text in BY_TEXT}
+    states = {state for text, state in BY_TEXT.items() if text in state_texts}
     producer_ids = frozenset(request.producer_id_filters)
     matches = matcher(request.transactional_id_pattern)
 
     def passes(transaction: Transaction) -> bool:
         return (
             (not producer_ids or transaction.producer_id in producer_ids)
-            and (not request.state_filters or transaction.state in states)
+            and (not state_texts or transaction.state in states)
             and (request.duration_filter < 0 or now_ms - transaction.started_ms > request.duration_filter)
             and (matches is None or matches(transaction.transactional_id))
         )

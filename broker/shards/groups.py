@@ -97,10 +97,11 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
     def submit(self, group_id: str, decide: Decide[X, Y, A], request: X, client: Y) -> asyncio.Future[A]:
         """Decides a request in the group's shard. Returns the answer's future, which is done if it needn't wait. Raises
         KafkaError as clients see it."""
-        return self.submit_at(
-            self.partition_of(group_id),
-            lambda shard, ticket, now_ms: decide(shard.state, request, client, ticket, now_ms),
-        )
+        return self.submit_in(self.partition_of(group_id), decide, request, client)
+
+    def submit_in(self, index: int, decide: Decide[X, Y, A], request: X, client: Y) -> asyncio.Future[A]:
+        """Decides a request about groups of a partition's shard, as `submit` does."""
+        return self.submit_at(index, lambda shard, ticket, now_ms: decide(shard.state, request, client, ticket, now_ms))
 
     def end_transaction(self, index: int, marker: EndTransaction) -> asyncio.Future[None]:
         """Writes a producer's marker, which commits or drops its pending offsets. Raises KafkaError."""

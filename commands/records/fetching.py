@@ -135,7 +135,7 @@ class PartitionReader:
         for topic in answer.responses:
             for part in topic.partitions:
                 place = TopicPartition(topic.topic or names.get(topic.topic_id, ""), part.partition_index)
-                if await self._is_sound(place, part):
+                if place in positions and await self._is_sound(place, part):
                     if self._observe is not None:
                         self._observe(place, part.records or b"")
                     self.ends[place] = end_offset(part, self._isolation)

@@ -36,17 +36,26 @@ class GroupFilter(NamedTuple):
 
     states: AbstractSet[str]
     types: AbstractSet[str]
+    group_ids: Sequence[str]
+    """The groups of which those are listed that exist."""
+
+
+def group_ids(state: GroupState, _: object, client: Client, ticket: Ticket[list[str]], now_ms: int) -> GroupResult:
+    """Returns the ids of the shard's groups."""
+    return answered(ticket, list(state.groups))
 
 
 def list_groups(
     state: GroupState, wanted: GroupFilter, client: Client, ticket: Ticket[list[ListedGroup]], now_ms: int
 ) -> GroupResult:
-    """Lists the shard's groups with the wanted states and types."""
-    states, types = wanted
+    """Lists the groups that exist and have the wanted states and types."""
+    states, types, names = wanted
     listed = [
         _listed(group)
-        for group in state.groups.values()
-        if (not states or group.state_name.lower() in states) and (not types or group.type.value in types)
+        for group in map(state.groups.get, names)
+        if group is not None
+        and (not states or group.state_name.lower() in states)
+        and (not types or group.type.value in types)
     ]
     return answered(ticket, listed)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from coordinator.cluster.brokers.bounds import problem_of_addresses
+from coordinator.cluster.brokers.bounds import problem_of_addresses, problem_of_count
 from coordinator.cluster.brokers.info import Endpoint, FeatureRange
 from coordinator.quorum.connections import SentRequest
 from coordinator.quorum.leading import LeaderState, is_same_voter, own_voter
@@ -118,6 +118,10 @@ def _busy(core: Core, leader: LeaderState, doing: str) -> VoterRejection | None:
 def answer_add(core: Core, request: AddRaftVoterRequest, ticket: int) -> None:
     """Adds a voter: asks it for its kraft.version, checks that it has caught up, and writes the voter set."""
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
+    problem = problem_of_count(request.listeners)
+    if problem is not None:
+        core.reply(ticket, _added(ErrorCode.INVALID_REQUEST, problem))
+        return
     voter = VoterNode(key, _endpoints(request.listeners))
     rejection = _rejection(core, request.cluster_id, key, "Add") or _rejection_of_added(core, voter)
     if rejection is not None or not isinstance(core.state, LeaderState):
@@ -230,15 +234,16 @@ def answer_remove(core: Core, request: RemoveRaftVoterRequest, ticket: int) -> N
 def answer_update(core: Core, request: UpdateRaftVoterRequest, listener: str, ticket: int) -> None:
     """Updates a voter's endpoints and levels. The response doesn't wait for the commit."""
     code = core.error_of_cluster(request.cluster_id) or core.error_of_epoch(request.current_leader_epoch)
-    key = ReplicaKey(request.voter_id, request.voter_directory_id)
-    levels = request.k_raft_version_feature
-    voter = VoterNode(
-        key,
-        _endpoints(request.listeners),
-        FeatureRange(levels.min_supported_version, levels.max_supported_version),
-    )
+    if not code and problem_of_count(request.listeners) is not None:
+        code = ErrorCode.INVALID_REQUEST
     leader = core.state
     if not code and isinstance(leader, LeaderState):
+        levels = request.k_raft_version_feature
+        voter = VoterNode(
+            ReplicaKey(request.voter_id, request.voter_directory_id),
+            _endpoints(request.listeners),
+            FeatureRange(levels.min_supported_version, levels.max_supported_version),
+        )
         code = _error_of_updated(core, leader, voter)
         if not code:
             _update(core, leader, voter)

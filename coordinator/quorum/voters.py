@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol
 
+from coordinator.cluster.brokers.bounds import problem_of_count
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.quorum.replicas import ReplicaKey
 from protocol.errors import ErrorCode, KafkaError
@@ -47,6 +48,9 @@ def error_of_added(voter: Voter, request: AddRaftVoterRequest) -> KafkaError:
     added = ReplicaKey(request.voter_id, request.voter_directory_id)
     if not _is_replica(added):
         return KafkaError(ErrorCode.INVALID_REQUEST, "Add voter request didn't include a valid voter")
+    problem = problem_of_count(request.listeners)
+    if problem is not None:
+        return KafkaError(ErrorCode.INVALID_REQUEST, problem)
     if not _has_listener(voter, request.listeners):
         listed = ", ".join(f"{listener.name}={listener.host}:{listener.port}" for listener in request.listeners)
         message = (

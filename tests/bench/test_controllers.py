@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from bench.clusters.makes import Make
-from bench.controllers import NODES, ThreeControllers, table
+from bench.controllers import NODES, ActiveClient, ThreeControllers, table
+from client.address import Address
 
 
 class NoMake(Make):
@@ -54,3 +57,32 @@ def test_the_table_has_a_column_for_each_software() -> None:
     assert table(
         {"A": {"changes per second": 1234.5, "start, s": 1.5}, "B": {"changes per second": 99, "start, s": 2}}
     ) == ("| | A | B |\n|---|---|---|\n| changes per second | 1,234 | 99.00 |\n| start, s | 1.50 | 2.00 |")
+
+
+class NamedConnection:
+    """A connection whose answers are the address to which it was opened."""
+
+    is_ready = True
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    async def send(self, request: object, response: type[object], *, timeout_ms: int) -> Address:
+        return self._address
+
+
+async def test_a_connection_stays_with_its_node_if_another_request_finds_the_active_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quorum = ThreeControllers(NoMake(), tmp_path)
+    client = ActiveClient(quorum)
+    first, second, _ = NODES
+    client.active = first
+
+    async def connect(address: Address, *_: object, timeout_ms: int) -> NamedConnection:
+        client.active = second  # what another request does
+        return NamedConnection(address)
+
+    monkeypatch.setattr("bench.controllers.connect", connect)
+    for node_id in (first, second):
+        assert await client.ask("a request", Address, lambda _: 0) == quorum.addresses[node_id]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from broker.dispatch import call
-from broker.handlers import describe_delegation_token
+from broker.handlers import describe_delegation_token, list_groups
 from broker.request import turns
 from protocol.acl import ANY, Operation, PatternType, Permission, Resource
 from protocol.messages.alter_client_quotas import (
@@ -31,9 +31,17 @@ from protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.list_transactions import ListTransactionsRequest
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from protocol.metadata_records.security import DelegationTokenRecord
 from tests.broker.doors import OPTIONS, furnished
+from tests.broker.extremes import TOPIC
 from tests.broker.inprocess import InProcess, request_frame
 from tests.broker.test_turns_of_many import ADMIN, FEW, LINES_OF_ENTRY, MANY, longest_of
 
@@ -103,6 +111,25 @@ async def transactions(broker: InProcess, count: int) -> None:
         assert not (await client.ask(request, 4, InitProducerIdResponse)).error_code
 
 
+async def groups(broker: InProcess, count: int) -> None:
+    await furnished(broker)  # a group needs the coordinator's topic
+    client = broker.client()
+    for number in range(count):
+        request = OffsetCommitRequest(
+            group_id=f"group-{number}",
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=TOPIC,
+                    partitions=[
+                        OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+                    ],
+                )
+            ],
+        )
+        (topic,) = (await client.ask(request, 8, OffsetCommitResponse)).topics
+        assert not topic.partitions[0].error_code
+
+
 class Case(NamedTuple):
     """Creates the entries, and has the request that lists them."""
 
@@ -121,6 +148,7 @@ CASES = [
     Case(quotas, DescribeClientQuotasRequest(components=[], strict=False), 1),
     Case(credentials, DescribeUserScramCredentialsRequest(users=None), 0),
     Case(tokens, DescribeDelegationTokenRequest(owners=None), 3),
+    Case(groups, ListGroupsRequest(), 5),
     Case(transactions, ListTransactionsRequest(state_filters=[], producer_id_filters=[]), 2),
 ]
 
@@ -131,6 +159,7 @@ def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     tokens, as if it were authenticated."""
     monkeypatch.setattr(turns, "_TURN_NS", 0)
     monkeypatch.setattr(turns, "ENTRIES", 4)
+    monkeypatch.setattr(list_groups, "GROUPS", 4)
     monkeypatch.setattr(call, "MAX_ITEMS_ON_LOOP", 8)
     monkeypatch.setattr(describe_delegation_token, "may_request_tokens", lambda _: True)
 

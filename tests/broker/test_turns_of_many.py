@@ -10,18 +10,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 
+from broker.clock import SystemClock
 from broker.dispatch import dispatcher, parts, route
+from broker.dispatch.call import Call
 from broker.fetch import fetch
-from broker.handlers import APIS, alter_configs
+from broker.handlers import APIS, alter_configs, delete_topics
 from broker.handlers import fetch as fetch_handler
 from broker.metadata import deciding
 from broker.request import audit, turns
+from broker.request.authorisation import DELETE_TOPIC
 from broker.request.context import Principal
 from coordinator.cluster import loader, machine
 from protocol.api_key import ApiKey
+from protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.doors import EVE, OPTIONS, furnished
@@ -65,6 +71,18 @@ NO_CREATION = {"auto.create.topics.enable": "false"}
 
 NO_DELAY = {"group.streams.initial.rebalance.delay.ms": "0"}
 """The tasks of a streams group are assigned before the requests, not in a callback during one of them."""
+
+
+class Hashed(str):
+    """A string that counts the calls of `hash` for all strings of its class."""
+
+    __slots__ = ()
+    hashes: ClassVar = 0
+
+    def __hash__(self) -> int:
+        Hashed.hashes += 1
+        return super().__hash__()
+
 
 pytestmark = pytest.mark.source_only
 
@@ -124,6 +142,29 @@ async def test_no_callback_creates_all_topics_of_a_metadata_request(tmp_path: Pa
             topics = [MetadataRequestTopic(name=f"not a topic's name {number}") for number in range(count)]
             lines.append(await longest_of(served, request_frame(MetadataRequest(topics=topics), 1), ADMIN))
     assert lines[2] - lines[1] <= (MANY - FEW) * LINES_OF_ENTRY
+
+
+async def test_no_turn_hashes_all_names_that_are_authorized(small_limits: None) -> None:
+    """Python doesn't count this as lines, but each hash is computed from all characters."""
+    host: Any = SimpleNamespace(authorizer=SimpleNamespace(allows=lambda *_, **__: False), clock=SystemClock())
+    context: Any = SimpleNamespace(version=6)
+    names = [Hashed(number) for number in range(MANY)]
+    longest, before = 0, 0
+    permitted = asyncio.ensure_future(Call(delete_topics.API, context, host, None).permitted(DELETE_TOPIC, names))
+    while not permitted.done():
+        await asyncio.sleep(0)
+        longest, before = max(longest, Hashed.hashes - before), Hashed.hashes
+    assert await permitted == set()
+    assert Hashed.hashes >= MANY
+    assert longest < MANY // 10
+
+
+async def test_no_callback_collects_all_topics_of_a_directory(broker: tuple[InProcess, bytes]) -> None:
+    """The lines that collect a topic call slow functions of Python's own."""
+    served, topic_id = broker
+    many = Many(AlterReplicaLogDirsRequest, 2, ("dirs", "topics"), is_distinct=True)
+    lines = [await longest_callback(served, many, count, ADMIN, topic_id) for count in (1, FEW, MANY)]
+    assert lines[2] - lines[1] < MANY - FEW
 
 
 @pytest.mark.parametrize("epoch", [0, -1], ids=["new session", "no session"])

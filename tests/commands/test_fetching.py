@@ -46,3 +46,22 @@ async def test_records_of_a_leader_come_before_the_error_of_another() -> None:
     assert [(fetched.place, len(fetched.records)) for fetched in found] == [(answering, 1)]
     assert reader.positions == {failing: 0, answering: 1}
     await reader.close()
+
+
+class Unasked:
+    """A broker that answers also for a partition and for a topic id that are not in the request."""
+
+    async def node(self, node: int, request: FetchRequest, response: type, *, max_version: int) -> FetchResponse:
+        (topic,) = request.topics
+        parts = [PartitionData(partition_index=index, error_code=0, high_watermark=0, records=None) for index in (0, 7)]
+        unknown = FetchableTopicResponse(topic_id=bytes(15) + b"x", partitions=parts)
+        return FetchResponse(responses=[FetchableTopicResponse(topic=topic.topic, partitions=parts), unknown])
+
+
+async def test_partitions_that_were_not_asked_for_are_ignored() -> None:
+    reader = PartitionReader(cast(Any, Unasked()))
+    asked = TopicPartition("t", 0)
+    reader.leaders, reader.positions = {asked: ANSWERS}, {asked: 0}
+    assert [fetched.place async for fetched in reader.poll()] == [asked]
+    assert [*reader.ends] == [asked]
+    await reader.close()

@@ -40,6 +40,9 @@ RIGHTS: Final = {"with": "127.0.0.1", "without": "127.0.0.2"}
 AUTHORIZER: Final = {"authorizer.class.name": STANDARD_AUTHORIZER, "allow.everyone.if.no.acl.found": "true"}
 """Options by which everything is allowed until there are access control entries about all kinds of resources."""
 
+JVM_FLAGS: Final = ("-Xms1g", "-Xmx1g", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:TieredStopAtLevel=4")
+"""Flags of Apache Kafka's JVM, as its own scripts start it. Other tests' brokers have a small heap."""
+
 ANSWER_TIMEOUT_S: Final = 120
 PAUSE_S: Final = 0.002
 """The pause of the other client between two requests."""
@@ -52,8 +55,8 @@ class Place(NamedTuple):
     asked: str
     others: tuple[str, ...]
     topic_id: bytes
-    pid: int = 0
-    """The process of a single node."""
+    pid: int
+    """The process that decides on the requests."""
 
 
 class Wait(NamedTuple):
@@ -134,8 +137,16 @@ def one_node(data: Path) -> Iterator[Place]:
 @contextmanager
 def apache(data: Path) -> Iterator[Place]:
     """Starts a stock Apache Kafka that is its own controller, with the same topic."""
-    with alone(ApacheKafka(data, AUTHORIZER)) as place:
+    with alone(ApacheKafka(data, AUTHORIZER, flags=JVM_FLAGS)) as place:
         yield place
+
+
+@contextmanager
+def apache_controller(data: Path) -> Iterator[Place]:
+    """Starts the same process; its controller's listener gets the requests."""
+    broker = ApacheKafka(data, AUTHORIZER, flags=JVM_FLAGS)
+    with alone(broker) as place:
+        yield place._replace(apis=CONTROLLER_APIS, asked=broker.controller, others=(broker.controller,))
 
 
 @contextmanager
@@ -158,7 +169,7 @@ def two_brokers(data: Path) -> Iterator[Place]:
         for node in nodes:
             node.start()
         others = quorum.address, second.bootstrap
-        yield Place(APIS, first.bootstrap, others, furnished(first.bootstrap))
+        yield Place(APIS, first.bootstrap, others, furnished(first.bootstrap), quorum.controller.pid)
     finally:
         for node in reversed(nodes):
             node.forget()
@@ -172,8 +183,15 @@ def controller(data: Path) -> Iterator[Place]:
         yield place._replace(apis=CONTROLLER_APIS, asked=address)
 
 
-PLACES: Final = {"node": one_node, "brokers": two_brokers, "controller": controller, "apache": apache}
-"""A single node; a broker that forwards to a separate controller; that controller; a single node of Apache Kafka."""
+PLACES: Final = {
+    "node": one_node,
+    "brokers": two_brokers,
+    "controller": controller,
+    "apache": apache,
+    "apache-controller": apache_controller,
+}
+"""A single node; a broker that forwards to a separate controller; that controller; a single node of Apache Kafka, by
+its listener for clients or for controllers."""
 
 
 def furnished(bootstrap: str) -> bytes:

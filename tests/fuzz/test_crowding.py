@@ -9,7 +9,7 @@ import pytest
 from broker.dispatch.api import Apis
 from broker.handlers import APIS
 from broker.handlers.controller import CONTROLLER_APIS
-from tests.fuzz.compared import ROWS, table
+from tests.fuzz.compared import CONTROLLERS, ROWS, Row, acknowledgement, table
 from tests.fuzz.crowding import PLACES, RIGHTS, measured, requests
 
 COUNT = 3
@@ -41,8 +41,10 @@ def test_each_place_answers_while_others_ask(place: str, tmp_path: Path) -> None
 
 def test_both_brokers_are_compared() -> None:
     """The table names the request, and has the waits, their ratio and the processor times."""
-    *_, line, _, note = table([row for row in ROWS if "5,000 records" in row.what], 1)
-    _, request, rights, *figures, _ = line.split("|")
-    assert ("ShareAcknowledge" in request, rights.strip()) == (True, "with")
-    assert len([float(figure) for figure in figures]) == 5
+    acknowledging = Row("ShareAcknowledge", acknowledgement(100))
+    *_, first, second, _, note = table([acknowledging, *(row for row in ROWS if row.places is CONTROLLERS)], 1)
+    for line, name in ((first, "ShareAcknowledge"), (second, "BrokerRegistration")):
+        _, request, rights, *figures, _ = line.split("|")
+        assert (name in request, rights.strip()) == (True, "with")
+        assert len([float(figure) for figure in figures]) == 5
     assert note.startswith("Commit ")

@@ -93,7 +93,9 @@ class ApacheKafka(Server):
         *,
         formatted: bool = False,
         version: str = APACHE_KAFKA,
+        flags: tuple[str, ...] = (),
     ) -> None:
+        """`flags` are more flags of the JVM."""
         super().__init__("apache kafka", data.with_name(f"{data.name}.log"))
         jars = jvm.apache_kafka(version)
         self._classpath = f"{jars}/*"
@@ -102,14 +104,20 @@ class ApacheKafka(Server):
         self.data = data
         self.properties = dict(properties or {})
         self._formatted = formatted
+        self._flags = ("-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info", *flags)
         self._port, self._controller_port = free_port(), free_port()
 
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self._port}"
 
+    @property
+    def controller(self) -> str:
+        """Returns the address of its controller's listener."""
+        return f"127.0.0.1:{self._controller_port}"
+
     def write_properties(self) -> str:
-        controller = f"127.0.0.1:{self._controller_port}"
+        controller = self.controller
         settings = {
             "process.roles": "broker,controller",
             "node.id": "1",
@@ -132,8 +140,7 @@ class ApacheKafka(Server):
             storage_tool = jvm.TOOLS["kafka-storage"]
             run(jvm.java(self._classpath, storage_tool, "format", "-t", CLUSTER_ID, "-c", properties))
             self._formatted = True
-        verbose = "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info"
-        command = jvm.java(self._classpath, "kafka.Kafka", properties, flags=(verbose,))
+        command = jvm.java(self._classpath, "kafka.Kafka", properties, flags=self._flags)
         self.launch(command, r"Kafka Server started", JVM_READY_TIMEOUT_S)
 
     def restart(self) -> None:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from tests.interop.either_node import EitherNode
 from tests.interop.mixture import SESSION_MS, Cluster
-from tests.interop.quorum import CONTROLLER_ID
 from tests.waiting import eventually
 
 SESSION_S = SESSION_MS / 1000
@@ -35,7 +34,7 @@ class Struck(NamedTuple):
 
 
 class Faults:
-    """A series of faults, each in turn of a partition's leader, of its follower and of the controller."""
+    """A series of faults, each in turn of a partition's leader, of its follower and of a controller."""
 
     def __init__(self, cluster: Cluster, topic: str, seed: int) -> None:
         self.counts: Counter[Struck] = Counter()
@@ -77,7 +76,7 @@ class Faults:
     def _victim(self, role: str) -> EitherNode:
         cluster = self._cluster
         if role == "controller":
-            return cluster.controller
+            return self._chance.choice(cluster.controllers)
         assignment = self._chance.choice([*enumerate(cluster.assignments[self._topic])])
         leaders: list[int] = []
 
@@ -120,12 +119,13 @@ class Faults:
         self._cluster.network.heal()
 
     def _cut_off_from_controller(self, victim: EitherNode) -> None:
-        """Cuts a broker off from the controller: it continues to replicate while it is fenced. If it is the
+        """Cuts a broker off from all controllers: it continues to replicate while it is fenced. If it is a
         controller's turn, one broker is chosen."""
         node_id = victim.node_id
-        if node_id == CONTROLLER_ID:
+        controllers = [node.node_id for node in self._cluster.controllers]
+        if node_id in controllers:
             node_id = self._chance.choice([*self._cluster.members])
-        self._cluster.network.cut(node_id, CONTROLLER_ID)
+        self._cluster.network.cut(node_id, *controllers)
         self._last()
         self._cluster.network.heal()
 

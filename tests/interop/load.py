@@ -53,7 +53,7 @@ class Writer(threading.Thread):
         self.join()
         left = self._producer.flush(FLUSH_TIMEOUT_S)
         if left:
-            self.failures.append(f"{left} records were not acknowledged within {FLUSH_TIMEOUT_S} s")
+            self.failures.append(f"{left} records of {self.where} were not acknowledged within {FLUSH_TIMEOUT_S} s")
 
 
 class Seen(NamedTuple):

@@ -1,4 +1,4 @@
-"""A cluster with brokers of both kinds and a controller of either: its nodes, the operator's requests, and the
+"""A cluster with brokers of both kinds and controllers of either: its nodes, the operator's requests, and the
 comparison of replicas."""
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ import re
 import subprocess
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.interop.load import RECONNECT
 from tests.interop.network import Network
 from tests.interop.processes import free_port
 from tests.interop.quorum import CONTROLLER_ID, ONE_OF_EACH
+from tests.interop.several_controllers import DIRECTORIES
 from tests.waiting import eventually
 
 SOON_S = 180
@@ -48,19 +50,19 @@ CALM: dict[str, Any] = {"broker__session__timeout__ms": "20000", "replica__lag__
 
 
 class Cluster:
-    """Brokers 1 … n of these kinds, and a controller, with a network between them."""
+    """Brokers 1 … n of these kinds, and their controllers, with a network between them."""
 
     def __init__(
         self,
         folder: Path,
         makes: Sequence[Make],
         controller: Make = Make.APACHE,
-        *,
+        *other_controllers: Make,
         format_with: Sequence[str] = (),
         disks: int = 1,
         **settings: str,
     ) -> None:
-        """`format_with` are arguments for formatting the controller's directory, which begins the cluster's metadata.
+        """`format_with` are arguments for formatting the controllers' directories, which begin the cluster's metadata.
         `disks` is the first broker's number of disks. `settings` apply to all nodes, with `__` for each dot."""
         self.folder = folder
         self._format_with = format_with
@@ -69,20 +71,26 @@ class Cluster:
         self.assignments: dict[str, Sequence[Sequence[int]]] = {}
         """The replicas of the topics that were created here, by partition."""
         self._common = {**ONE_OF_EACH, **OF_THREE, **COMMON, **dotted(settings)}
-        self.controller = self._make_controller(controller)
+        self.controllers = self._make_controllers((controller, *other_controllers))
         self.members = {node_id: self._make_broker(node_id, make) for node_id, make in enumerate(makes, start=1)}
 
-    def _make_controller(self, make: Make) -> EitherNode:
-        address = f"127.0.0.1:{free_port()}"
-        reached = self.network.before(CONTROLLER_ID, address)
-        self._common["controller.quorum.bootstrap.servers"] = reached
-        own = {
-            "process.roles": "controller",
-            "node.id": str(CONTROLLER_ID),
-            "listeners": f"CONTROLLER://{address}",
-            "advertised.listeners": f"CONTROLLER://{reached}",
-        }
-        return EitherNode(self.folder, make, {**self._common, **own}, "--standalone", *self._format_with)
+    def _make_controllers(self, makes: Sequence[Make]) -> list[EitherNode]:
+        listening = {CONTROLLER_ID + number: f"127.0.0.1:{free_port()}" for number in range(len(makes))}
+        reached = {node_id: self.network.before(node_id, address) for node_id, address in listening.items()}
+        self._common["controller.quorum.bootstrap.servers"] = ",".join(reached.values())
+        directories = zip(reached.items(), DIRECTORIES.values(), strict=False)
+        voters = ",".join(f"{node_id}@{address}:{directory}" for (node_id, address), directory in directories)
+        controllers = []
+        for (node_id, address), make in zip(listening.items(), makes, strict=True):
+            own = {
+                "process.roles": "controller",
+                "node.id": str(node_id),
+                "listeners": f"CONTROLLER://{address}",
+                "advertised.listeners": f"CONTROLLER://{reached[node_id]}",
+            }
+            format_with = ("--initial-controllers", voters, *self._format_with)
+            controllers.append(EitherNode(self.folder, make, {**self._common, **own}, *format_with))
+        return controllers
 
     def _make_broker(self, node_id: int, make: Make) -> EitherNode:
         clients, peers = (f"127.0.0.1:{free_port()}" for _ in range(2))
@@ -99,14 +107,16 @@ class Cluster:
 
     @property
     def nodes(self) -> list[EitherNode]:
-        """Returns the brokers and their controller."""
-        return [*self.members.values(), self.controller]
+        """Returns the brokers and their controllers."""
+        return [*self.members.values(), *self.controllers]
 
     def _processes(self) -> dict[int, int]:
         return {node.node_id: node.pid for node in self.nodes if node.is_running}
 
     def start(self) -> None:
-        for node in (self.controller, *self.members.values()):
+        with ThreadPoolExecutor(len(self.controllers)) as threads:  # the first is ready only once a majority runs
+            list(threads.map(EitherNode.start, self.controllers))
+        for node in self.members.values():
             node.start()
 
     def forget(self) -> None:

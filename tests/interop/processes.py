@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import random
 import re
 import signal
 import socket
@@ -13,17 +14,38 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
 STOP_TIMEOUT_S = 30
+EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+GIVEN: Final[set[int]] = set()
+"""The ports that `free_port` has returned: the system may choose one again before its server has started."""
 
 
 def free_port() -> int:
-    """Returns a port that was free a moment ago, for servers that can't choose one themselves."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Returns another port with each call that was free a moment ago, for servers that can't choose one themselves."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        if port not in GIVEN:
+            GIVEN.add(port)
+            return port
+
+
+def lasting_port() -> int:
+    """Returns a free port that no other socket gets by chance, for a server that starts later or starts again: a
+    connection to a port of the ephemeral range may even take the port itself."""
+    ephemeral = int(EPHEMERAL_PORTS.read_text().split()[0])
+    while True:
+        port = random.randrange(ephemeral // 2, ephemeral)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Server:

@@ -11,7 +11,7 @@ from tests.interop.brokers import Odradek
 from tests.interop.either_node import EitherNode, Make
 from tests.interop.network import Network
 from tests.interop.own_quorum import OdradekNode
-from tests.interop.processes import free_port, run
+from tests.interop.processes import free_port, lasting_port, run
 from tests.interop.quorum import ONE_OF_EACH
 
 DIRECTORIES = {
@@ -37,16 +37,19 @@ class SeveralControllers:
         are_brokers: bool = False,
         is_grown: bool = False,
         has_network: bool = False,
+        to_add: Sequence[int] = (),
         format_with: Sequence[str] = (),
     ) -> None:
         """`are_static` puts the voters into the configuration instead of the log. `are_brokers` gives each node both
         roles. With `is_grown`, the first node is the only voter, and the others join later. With `has_network`, other
-        nodes reach the controllers over a network that can be cut. `format_with` are further arguments for formatting
-        them."""
+        nodes reach the controllers over a network that can be cut. `to_add` are the ids of controllers that are added
+        later: all nodes have their addresses from the start, because those of Apache Kafka that aren't voters look for
+        a leader only among `controller.quorum.bootstrap.servers`. `format_with` are further arguments for formatting
+        the controllers."""
         self.folder = folder
         self._are_brokers = are_brokers
         self.network = Network(folder, self._processes) if has_network else None
-        self._listening = {node_id: f"127.0.0.1:{free_port()}" for node_id in DIRECTORIES}
+        self._listening = {node_id: f"127.0.0.1:{lasting_port()}" for node_id in (*DIRECTORIES, *to_add)}
         self.addresses = {
             node_id: address if self.network is None else self.network.before(node_id, address)
             for node_id, address in self._listening.items()
@@ -76,7 +79,7 @@ class SeveralControllers:
     @property
     def initial(self) -> str:
         """Returns the voters as `--initial-controllers` names them."""
-        return ",".join(f"{one}@{address}:{DIRECTORIES[one]}" for one, address in self.addresses.items())
+        return ",".join(f"{one}@{self.addresses[one]}:{directory}" for one, directory in DIRECTORIES.items())
 
     def controller(self, node_id: int, make: Make) -> EitherNode:
         settings = {
@@ -91,6 +94,11 @@ class SeveralControllers:
             settings["process.roles"] = "broker,controller"
             settings["listeners"] = f"PLAINTEXT://127.0.0.1:{free_port()},{settings['listeners']}"
         return EitherNode(self.folder, make, settings, *self._format_with)
+
+    def controller_to_add(self, node_id: int, make: Make) -> EitherNode:
+        """Returns a controller, one of `to_add`, that isn't a voter yet."""
+        self._format_with = ("--no-initial-controllers",)
+        return self.controller(node_id, make)
 
     def _processes(self) -> dict[int, int]:
         nodes = [*self.nodes.values(), *self.brokers.values()]

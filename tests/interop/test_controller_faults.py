@@ -11,9 +11,11 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import ElectionType, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
 from bench.jars import APACHE_KAFKA, APACHE_TOOLS
 from tests.interop.administration import (
@@ -27,8 +29,11 @@ from tests.interop.administration import (
 )
 from tests.interop.either_node import EitherNode, Make
 from tests.interop.load import Load
-from tests.interop.several_controllers import ODRADEK, SeveralControllers, described, lags, leader_of
-from tests.waiting import eventually
+from tests.interop.several_controllers import DIRECTORIES, ODRADEK, SeveralControllers, described, lags, leader_of
+from tests.interop.voters import Operator
+from tests.waiting import eventually, wait_until
+
+K = TypeVar("K")
 
 TOPIC = "under-load"
 PARTITIONS = 3
@@ -36,8 +41,12 @@ SOON_S = 240
 FAULT_S = (0.5, 5.0)
 """Shortest and longest duration of a freeze or a cut."""
 
+NO_LEADER = -1
 LED = 0.6
 """The probability that a fault is of the leader."""
+
+REPLACED = 10
+"""The difference between the node ids of a voter and of the next in its place."""
 
 CALM = {
     "broker.session.timeout.ms": "9000",
@@ -223,6 +232,45 @@ def test_elections_of_mixed_controllers(
 
 
 @pytest.mark.cluster
+@pytest.mark.timeout(3_600)
+def test_voters_of_apache_are_replaced_one_by_one_and_back(
+    tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed = int(request.config.getoption("--cluster-seed"))
+    to_add = [node_id + REPLACED * turn for turn in (1, 2) for node_id in DIRECTORIES]
+    quorum = SeveralControllers(tmp_path, (Make.APACHE,) * 3, CALM, to_add=to_add)
+    for node_id, make in enumerate((Make.ODRADEK, Make.APACHE, Make.ODRADEK), 1):
+        quorum.join(node_id, make)
+    try:
+        quorum.start()
+        trial, operator, begun_s = Trial(quorum, seed), Operator(quorum.bootstrap), time.monotonic()
+        for make in (Make.ODRADEK, Make.APACHE):
+            for node_id in list(quorum.nodes):
+                replace(quorum, operator, node_id, make)
+                with capsys.disabled():
+                    voters = ", ".join(f"{node!r}" for node in quorum.nodes.values())
+                    took_s, leader = time.monotonic() - begun_s, leader_of(quorum.bootstrap)
+                    print(f"\n  {took_s:5.0f} s: voters {voters}; {leader} leads", end="", flush=True)
+        records = trial.finish()
+        with capsys.disabled():
+            print(f"\nseed {seed}: {trial}; {records} records of metadata, equal on all three")
+    finally:
+        quorum.forget()
+
+
+def replace(quorum: SeveralControllers, operator: Operator, node_id: int, make: Make) -> None:
+    """Adds a voter, and removes another for good."""
+    former = quorum.nodes[node_id]
+    new = quorum.nodes[node_id + REPLACED] = quorum.controller_to_add(node_id + REPLACED, make)
+    operator.add(new, new.node_id, "--address", new.address)
+    operator.change("remove", str(node_id))
+    former.end()
+    del quorum.nodes[node_id]
+    operator.change("unregister", str(node_id))
+    assert set(operator.directories()) == set(quorum.nodes)
+
+
+@pytest.mark.cluster
 @pytest.mark.timeout(14_400)
 def test_time_from_a_kill_of_the_active_controller_to_the_next_topic(
     tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
@@ -262,9 +310,83 @@ def _failover_s(quorum: SeveralControllers, name: str) -> float:
     return took_s
 
 
-def _figures(times_s: Mapping[Make, Sequence[float]]) -> str:
+def _figures(times_s: Mapping[K, Sequence[float]]) -> str:
     return "; ".join(
-        f"{make.value} last {times[-1]:.2f} s, p50 {statistics.median(times):.2f} s, p99 "
+        f"{getattr(key, 'value', key)} last {times[-1]:.2f} s, p50 {statistics.median(times):.2f} s, p99 "
         f"{sorted(times)[math.ceil(len(times) * 0.99) - 1]:.2f} s"
-        for make, times in times_s.items()
+        for key, times in times_s.items()
+        if times
     )
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(14_400)
+def test_time_from_the_loss_of_a_machine_until_its_partition_is_led_again(
+    tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Measures nodes of both roles, and brokers whose controllers are processes of their own, in turn."""
+    rounds = max(int(request.config.getoption("--controller-failovers")) // 5, 1)
+    quorums = {}
+    times_s: dict[str, list[float]] = {}
+    try:
+        for are_brokers in (True, False):
+            (tmp_path / str(are_brokers)).mkdir()
+            quorum = quorums[are_brokers] = SeveralControllers(
+                tmp_path / str(are_brokers), ODRADEK, CALM, are_brokers=are_brokers
+            )
+            for node_id in () if are_brokers else (1, 2, 3):
+                quorum.join(node_id)
+            quorum.start()
+            admin = AdminClient({"bootstrap.servers": quorum.bootstrap})
+            admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(SOON_S)
+        for number in range(rounds):
+            for are_brokers, quorum in quorums.items():
+                for with_active in (True, False):
+                    which = f"{'both roles' if are_brokers else 'apart'}, {'active' if with_active else 'standby'}"
+                    times_s.setdefault(which, []).append(_loss_s(quorum, are_brokers, with_active))
+            with capsys.disabled():
+                print(f"\n  {number + 1} of {rounds}: {_figures(times_s)}", end="", flush=True)
+    finally:
+        for quorum in quorums.values():
+            quorum.forget()
+
+
+def _loss_s(quorum: SeveralControllers, are_brokers: bool, with_active: bool) -> float:
+    """Kills a machine, of which the controller is active or not, and returns the time until clients write to the next
+    leader of a partition that its broker led. If the roles are apart, the machine has one process of each, or only the
+    broker if the active controller is to stay. Then all replicas catch up."""
+    admin = AdminClient({"bootstrap.servers": quorum.bootstrap})
+    leader_id = leader_of(quorum.bootstrap)
+    partitions = admin.list_topics(TOPIC, SOON_S).topics[TOPIC].partitions
+    led = {partition.leader: index for index, partition in partitions.items()}
+    hosts = [node_id for node_id in led if not are_brokers or (node_id == leader_id) is with_active]
+    assert hosts, f"no machine leads a partition: {led}"
+    index = led[hosts[0]]
+    killed = [(quorum.nodes if are_brokers else quorum.brokers)[hosts[0]]]
+    if not are_brokers and with_active:
+        killed.append(quorum.nodes[leader_id])
+    for node in killed:
+        node.kill9()
+    begun_s = time.monotonic()
+    wait_until(lambda: _partitions(admin)[index].leader not in (hosts[0], NO_LEADER), within_s=SOON_S)
+    producer = Producer({"bootstrap.servers": quorum.bootstrap, "acks": "all", "message.timeout.ms": SOON_S * 1000})
+    producer.produce(TOPIC, b"on the next leader", partition=index)
+    assert producer.flush(SOON_S) == 0
+    took_s = time.monotonic() - begun_s
+    for node in reversed(killed):
+        node.start()
+    eventually(lambda: all(len(found.isrs) == 3 for found in _partitions(admin)), True, within_s=SOON_S)
+    elect_preferred(quorum.bootstrap)
+    return took_s
+
+
+def _partitions(admin: AdminClient) -> list[PartitionMetadata]:
+    return [found for _, found in sorted(admin.list_topics(TOPIC, SOON_S).topics[TOPIC].partitions.items())]
+
+
+def elect_preferred(bootstrap: str) -> None:
+    """Lets each broker lead a partition again."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    places = [TopicPartition(TOPIC, index) for index in range(PARTITIONS)]
+    admin.elect_leaders(ElectionType.PREFERRED, places).result(SOON_S)
+    eventually(lambda: len({found.leader for found in _partitions(admin)}), PARTITIONS, within_s=SOON_S)

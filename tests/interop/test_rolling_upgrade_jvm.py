@@ -30,7 +30,13 @@ SETTINGS = {**CALM, "errors__deadletterqueue__auto__create__topics__enable": "tr
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
     """Yields a cluster of release 4.3."""
-    cluster = Cluster(tmp_path, *request.param, format_with=("--release-version", "4.3"), **SETTINGS)
+    cluster = Cluster(
+        tmp_path,
+        request.param.brokers,
+        *request.param.controllers,
+        format_with=("--release-version", "4.3"),
+        **SETTINGS,
+    )
     for node in cluster.nodes:
         node.version = APACHE_TOOLS
     cluster.start()
@@ -87,10 +93,10 @@ def check_dead_letters(cluster: Cluster, consumers: Consumers) -> None:
 @pytest.mark.parametrize(
     "cluster",
     [
-        Mixture((OURS, OURS, OURS), THEIRS),
-        Mixture((THEIRS, THEIRS, THEIRS), OURS),
-        Mixture((OURS, OURS, THEIRS), THEIRS),
-        Mixture((OURS, THEIRS, THEIRS), OURS),
+        Mixture((OURS, OURS, OURS), (THEIRS,)),
+        Mixture((THEIRS, THEIRS, THEIRS), (OURS,)),
+        Mixture((OURS, OURS, THEIRS), (THEIRS,)),
+        Mixture((OURS, THEIRS, THEIRS), (OURS,)),
     ],
     indirect=True,
     ids=str,
@@ -101,7 +107,7 @@ def test_a_cluster_is_upgraded_under_load(cluster: Cluster, application: WordCou
     application.open("one")
     assert features(cluster) == BEFORE
     assert "only supports versions" in upgrade(cluster)
-    for node in (cluster.controller, *cluster.members.values()):
+    for node in (*cluster.controllers, *cluster.members.values()):
         application.write(20)
         node.version = APACHE_KAFKA
         node.become(node.make)
@@ -113,7 +119,7 @@ def test_a_cluster_is_upgraded_under_load(cluster: Cluster, application: WordCou
     application.write(20)
     application.wait_for_counts()
     check_dead_letters(cluster, consumers)
-    for node in (cluster.controller, cluster.members[1]):
+    for node in (*cluster.controllers, cluster.members[1]):
         node.become(node.make)
     load.finish()
     assert load.check()

@@ -205,7 +205,8 @@ def delete_offsets(scenario: Scenario, words: Words) -> None:
 
 def groups(scenario: Scenario, words: Words) -> None:
     states, types = map(state_key, words.list("states")), map(str.lower, words.list("types"))
-    scenario.perform("admin", list_groups, GroupFilter(frozenset(states), frozenset(types)), Client(5))
+    wanted = GroupFilter(frozenset(states), frozenset(types), list(scenario.shard.state.groups))
+    scenario.perform("admin", list_groups, wanted, Client(5))
 
 
 def describe(scenario: Scenario, words: Words) -> None:

@@ -6,7 +6,7 @@ the metadata log: a registration record has a few hundred kilobytes at most.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Sized
 from typing import Final, Protocol
 
 from protocol.errors import ErrorCode, KafkaError
@@ -76,8 +76,9 @@ def problem_of_addresses(listeners: Sequence[_AddressFields]) -> str | None:
     """Returns what is wrong with a node's listeners, apart from their security protocols; None if nothing is."""
     if not listeners:
         return "No listeners specified in request"
-    if len(listeners) > MAX_LISTENERS:
-        return f"{len(listeners)} listeners in request, more than {MAX_LISTENERS}"
+    problem = problem_of_count(listeners)
+    if problem is not None:
+        return problem
     if len({listener.name for listener in listeners}) != len(listeners):
         return "Duplicate listener name in request"
     for listener in listeners:
@@ -89,6 +90,13 @@ def problem_of_addresses(listeners: Sequence[_AddressFields]) -> str | None:
         if problem is not None:
             return problem
     return None
+
+
+def problem_of_count(listeners: Sized) -> str | None:
+    """Returns that a node has too many listeners; None if it hasn't."""
+    if len(listeners) <= MAX_LISTENERS:
+        return None
+    return f"{len(listeners)} listeners in request, more than {MAX_LISTENERS}"
 
 
 def check_features(features: Sequence[_FeatureFields]) -> None:

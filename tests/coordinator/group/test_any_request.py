@@ -68,7 +68,8 @@ class Row(NamedTuple):
 
 
 def list_groups(state: GroupState, request: ListGroupsRequest, *rest: Any) -> GroupResult:
-    wanted = groups.GroupFilter(frozenset(request.states_filter), frozenset(request.types_filter))
+    states, types = frozenset(request.states_filter), frozenset(request.types_filter)
+    wanted = groups.GroupFilter(states, types, list(state.groups))
     return groups.list_groups(state, wanted, *rest)
 
 
@@ -87,6 +88,7 @@ TABLE = (
         "offsets.commit.commit_transactional", TxnOffsetCommitRequest, offset_commit.commit_transactional, 6, "consumer"
     ),
     Row("offsets.delete.delete", OffsetDeleteRequest, offset_delete.delete, 0, "any"),
+    Row("groups.group_ids", ListGroupsRequest, groups.group_ids, 5, "any"),
     Row("groups.list_groups", ListGroupsRequest, list_groups, 5, "any"),
 )
 

@@ -3,6 +3,8 @@ KafkaRaftClientAutoJoinTest."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from coordinator.quorum.ready import RecoveredLog, Request
@@ -15,6 +17,7 @@ from protocol.messages.update_raft_voter import KRaftVersionFeature, UpdateRaftV
 from protocol.messages.update_raft_voter import Listener as UpdatedListener
 from protocol.records.control import KRaftVersionRecord, VotersRecord
 from tests.coordinator.quorum.rafts import CLUSTER, CONFIG, LISTENER, ME, Peers, directory, fetched
+from tests.counted_work import lines_run
 
 
 def add_request(node_id: int, listener: str = LISTENER, *, ack: bool = True) -> AddRaftVoterRequest:
@@ -155,6 +158,18 @@ def test_a_voter_has_few_listeners_with_short_names(listeners: list[tuple[str, s
     assert isinstance(response, UpdateRaftVoterResponse)
     assert response.error_code == ErrorCode.INVALID_REQUEST
     assert peers.raft.end_offset == end_offset
+
+
+def test_the_work_for_too_many_listeners_does_not_depend_on_their_number() -> None:
+    lines = []
+    for count in (100, 200):
+        peers = a_leader(1, 2, 3)
+        added, updated = add_request(4, "OTHER"), update_request(2, 1)
+        added.listeners *= count
+        updated.listeners *= count
+        lines.append(lines_run(partial(peers.ask, added)) + lines_run(partial(peers.ask, updated)))
+        assert last_error(peers) == (ErrorCode.INVALID_REQUEST, f"{count} listeners in request, more than 64")
+    assert lines[0] == lines[1]
 
 
 def test_only_a_leader_that_has_committed_in_its_epoch_changes_voters() -> None:

@@ -23,25 +23,26 @@ NO_ID = bytes(16)
 
 
 @pytest.mark.parametrize(
-    ("cluster_id", "voter_id", "directory_id", "listener", "code"),
+    ("cluster_id", "voter_id", "directory_id", "listener", "count", "code"),
     [
-        ("another", OTHER, OTHER_DIRECTORY, LISTENER, ErrorCode.INCONSISTENT_CLUSTER_ID),
-        (CLUSTER, -1, OTHER_DIRECTORY, LISTENER, ErrorCode.INVALID_REQUEST),
-        (CLUSTER, OTHER, NO_ID, LISTENER, ErrorCode.INVALID_REQUEST),
-        (CLUSTER, OTHER, OTHER_DIRECTORY, "INTERNAL", ErrorCode.INVALID_REQUEST),
-        (None, LEADER, OTHER_DIRECTORY, LISTENER, ErrorCode.DUPLICATE_VOTER),
-        (CLUSTER, OTHER, OTHER_DIRECTORY, "controller", ErrorCode.UNSUPPORTED_VERSION),
+        ("another", OTHER, OTHER_DIRECTORY, LISTENER, 1, ErrorCode.INCONSISTENT_CLUSTER_ID),
+        (CLUSTER, -1, OTHER_DIRECTORY, LISTENER, 1, ErrorCode.INVALID_REQUEST),
+        (CLUSTER, OTHER, NO_ID, LISTENER, 1, ErrorCode.INVALID_REQUEST),
+        (CLUSTER, OTHER, OTHER_DIRECTORY, "INTERNAL", 1, ErrorCode.INVALID_REQUEST),
+        (None, LEADER, OTHER_DIRECTORY, LISTENER, 1, ErrorCode.DUPLICATE_VOTER),
+        (CLUSTER, OTHER, OTHER_DIRECTORY, "controller", 1, ErrorCode.UNSUPPORTED_VERSION),
+        (CLUSTER, OTHER, OTHER_DIRECTORY, LISTENER, 65, ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_no_voter_is_added(
-    cluster_id: str | None, voter_id: int, directory_id: bytes, listener: str, code: ErrorCode
+    cluster_id: str | None, voter_id: int, directory_id: bytes, listener: str, count: int, code: ErrorCode
 ) -> None:
     request = AddRaftVoterRequest(
         cluster_id=cluster_id,
         timeout_ms=1,
         voter_id=voter_id,
         voter_directory_id=directory_id,
-        listeners=[add_raft_voter.Listener(name=listener, host="b", port=1)],
+        listeners=[add_raft_voter.Listener(name=listener, host="b", port=1)] * count,
     )
     error = error_of_added(VOTER, request)
     assert error.code is code

@@ -277,7 +277,7 @@ def test_a_group_is_described_with_its_topology_and_tasks() -> None:
 def test_groups_are_listed_and_only_empty_groups_are_deleted() -> None:
     groups = StreamsGroups()
     groups.settled("m1")
-    wanted = GroupFilter(frozenset({"stable"}), frozenset({"streams"}))
+    wanted = GroupFilter(frozenset({"stable"}), frozenset({"streams"}), [GROUP, "deleted"])
     (listed,) = groups.ask(list_groups, wanted, ADMIN).answer
     assert (listed.group_id, listed.protocol_type, listed.group_type) == (GROUP, "streams", "streams")
     (deletion,) = groups.ask(delete_groups, [GROUP], ADMIN).answer
