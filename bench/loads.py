@@ -94,6 +94,22 @@ TABLES = PIPELINE_LOAD._replace(
     warm_up_at_most=0,  # each round starts Spark, and takes minutes
     figures=(*PIPELINE_LOAD.figures, *spark.COSTS, "file_mb"),
 )
+PLAIN_TABLES = TABLES._replace(
+    name="pipeline-tables-plain-10m",
+    title="load 10 million records of 100 B by Spark's own source and Iceberg's writer",
+    tool=spark.PLAIN_TABLE,
+)
+
+
+def hundred_million(load: Load) -> Load:
+    """Returns a load of ten million records with ten times as many."""
+    return load._replace(
+        name=load.name.replace("-10m", "-100m"),
+        title=load.title.replace("10 million", "100 million"),
+        records=100_000_000,
+        filled_by=load.filled_by and load.filled_by._replace(records=100_000_000),
+    )
+
 
 LOADS: Mapping[str, Load] = {
     load.name: load
@@ -221,11 +237,9 @@ LONG: Mapping[str, Load] = {
             filled_by=ACTIVITY._replace(records=10_000_000),
         ),
         TABLES,
-        TABLES._replace(
-            name="pipeline-tables-plain-10m",
-            title="the same by Spark's own source and Iceberg's writer",
-            tool=spark.PLAIN_TABLE,
-        ),
+        PLAIN_TABLES,
+        hundred_million(TABLES),
+        hundred_million(PLAIN_TABLES),
     )
 }
 
