@@ -19,7 +19,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -100,6 +100,11 @@ class ConnectWorker:
         request.add_header("Content-Type", "application/json")
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.loads(answer.read())
+
+    def failures(self) -> list[str]:
+        """Returns the reasons of the sink's tasks that have failed. Raises OSError."""
+        status = cast(dict[str, list[dict[str, str]]], self.ask(f"/connectors/{NAME}/status"))
+        return [task["trace"] for task in status["tasks"] if task["state"] == "FAILED"]
 
     def wait(self) -> None:
         """Waits until the worker serves. Raises TimeoutError with the end of its log."""
@@ -215,8 +220,11 @@ def connected(work: Path) -> Iterator[tuple[SinkTopic, list[ConnectWorker]]]:
         yield topic, workers
 
 
-def run(topic: SinkTopic, victim: ConnectWorker | None, first: int, count: int, delay_s: float) -> None:
-    """Produces records, kills a worker if one is given, and waits until all offsets are committed."""
+def run(
+    topic: SinkTopic, workers: list[ConnectWorker], victim: ConnectWorker | None, first: int, count: int, delay_s: float
+) -> None:
+    """Produces records, kills a worker if one is given, and waits until all offsets are committed. Raises RuntimeError
+    if a task of the sink has failed."""
     began, said = time.monotonic(), "no kill"
     topic.produce(first, count)
     if victim is not None:
@@ -226,6 +234,8 @@ def run(topic: SinkTopic, victim: ConnectWorker | None, first: int, count: int, 
         victim.start()
         victim.wait()
     end = topic.wait(first + count)
+    if end < first + count and (failures := workers[0].failures()):
+        raise RuntimeError("\n".join(failures))
     print(f"to {first + count}: {said}; {end} are committed after {time.monotonic() - began:.1f} s", flush=True)
 
 
@@ -240,7 +250,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="odradek-connect-") as name, connected(Path(name)) as (topic, workers):
         for number in range(options.runs):
             victim = None if options.no_kills else workers[number % len(workers)]
-            run(topic, victim, number * share, share, draw.uniform(0, 2 * COMMIT_MS / 1000))
+            run(topic, workers, victim, number * share, share, draw.uniform(0, 2 * COMMIT_MS / 1000))
         counts = settled(Path(name), options.runs * share)
     print(", ".join(f"{name} {value}" for name, value in counts._asdict().items()))
     return int(bool(counts.lost or counts.doubled))
