@@ -53,6 +53,10 @@ FIGURES: Mapping[str, Figure] = {
         Figure("rss_idle_mb", "memory idle", "MB", 1),
         Figure("rss_peak_mb", "memory peak", "MB", 1),
         Figure("private_mb", "memory without mapped files", "MB", 1),
+        Figure("written_mb", "written by tasks", "MB", 0),
+        Figure("shuffled_mb", "shuffled", "MB", 1),
+        Figure("spilled_mb", "spilled", "MB", 1),
+        Figure("file_mb", "mean data file", "MB", 1),
         Figure("kb_each", "memory grown by each", "KB", 2),
         Figure("kb_per_connection", "memory per connection", "KB", 1),
     )

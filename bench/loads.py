@@ -84,6 +84,33 @@ PIPELINE_LOAD = ACTIVITY._replace(
     figures=("cpu_s_per_gb", "mb_per_s", "records_per_s", "rss_peak_mb", "private_mb"),
 )
 
+TABLES = PIPELINE_LOAD._replace(
+    name="pipeline-tables-10m",
+    title="load 10 million records of 100 B into an Iceberg table (Spark)",
+    tool=spark.LOAD_TABLE,
+    records=10_000_000,
+    record_bytes=100,
+    filled_by=PRODUCE._replace(records=10_000_000, record_bytes=100, partitions=4),
+    warm_up_at_most=0,  # each round starts Spark, and takes minutes
+    figures=(*PIPELINE_LOAD.figures, *spark.COSTS, "file_mb"),
+)
+PLAIN_TABLES = TABLES._replace(
+    name="pipeline-tables-plain-10m",
+    title="load 10 million records of 100 B by Spark's own source and Iceberg's writer",
+    tool=spark.PLAIN_TABLE,
+)
+
+
+def hundred_million(load: Load) -> Load:
+    """Returns a load of ten million records with ten times as many."""
+    return load._replace(
+        name=load.name.replace("-10m", "-100m"),
+        title=load.title.replace("10 million", "100 million"),
+        records=100_000_000,
+        filled_by=load.filled_by and load.filled_by._replace(records=100_000_000),
+    )
+
+
 LOADS: Mapping[str, Load] = {
     load.name: load
     for load in (
@@ -209,6 +236,10 @@ LONG: Mapping[str, Load] = {
             records=10_000_000,
             filled_by=ACTIVITY._replace(records=10_000_000),
         ),
+        TABLES,
+        PLAIN_TABLES,
+        hundred_million(TABLES),
+        hundred_million(PLAIN_TABLES),
     )
 }
 
