@@ -292,7 +292,7 @@ setup-pipeline: $(PIPELINE_SETUP) ## add the packages of `odradek pipeline` to .
 
 .PHONY: test-pipeline
 test-pipeline: $(PIPELINE_SETUP) ## check the types of pipeline/, and test its jobs on Spark with Odradek and Apache Kafka
-	$(BIN)/mypy pipeline
+	$(BIN)/mypy pipeline bench/connect_sink.py bench/plain_table.py
 	$(BIN)/python -m pytest tests/pipeline
 
 .PHONY: test-pipeline-kills
