@@ -73,7 +73,7 @@ def run_broker(options: argparse.Namespace) -> int:
     """Runs a broker until it is stopped. Returns the exit code."""
     loaded = load_options(options, os.environ)
     _warn(loaded)
-    gc.disable()  # the objects of the start are long-lived: `collecting` enables it once the node serves
+    gc.disable()  # the objects of the start are long-lived: `interpreter` enables it once the node serves
     if not options.console:
         return running.run(loaded.config)
     if (missing := next((name for name in CONSOLE_PACKAGES if find_spec(name) is None), None)) is not None:

@@ -20,7 +20,7 @@ from broker.disks.lock import DirectoryInUse, DirectoryLock
 from broker.network.endpoints import address
 from cli.exits import FAILED
 from coordinator.cluster.formatting import WrongOwner
-from programs.run import collecting
+from programs.run import interpreter
 from programs.run.warming_up import warm_up
 from protocol.config import ConfigError
 from protocol.errors import KafkaError
@@ -128,7 +128,7 @@ async def _serve(
     node = _node(config, stop, failed, clock)
     if not await _started(node, stop):
         return node.exit_code
-    collecting.begin()
+    interpreter.begin()
     sys.stdout.write(f"{node.announced}ready {address(node.advertised[0])}\n")
     sys.stdout.flush()
     with contextlib.ExitStack() as stack:

@@ -1,14 +1,15 @@
-"""Tests the garbage collection of a node's process."""
+"""Tests the settings of the interpreter for a node."""
 
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from collections.abc import Iterator
 
 import pytest
 
-from programs.run import collecting
+from programs.run import interpreter
 
 
 class Thing:
@@ -20,13 +21,14 @@ class Thing:
 
 @pytest.fixture(autouse=True)
 def begun() -> Iterator[None]:
-    thresholds, callbacks = gc.get_threshold(), list(gc.callbacks)
-    collecting.begin()
+    thresholds, callbacks, interval_s = gc.get_threshold(), list(gc.callbacks), sys.getswitchinterval()
+    interpreter.begin()
     try:
         yield
     finally:
         gc.callbacks[:] = callbacks
         gc.set_threshold(*thresholds)
+        sys.setswitchinterval(interval_s)
         gc.unfreeze()
 
 
@@ -61,5 +63,9 @@ def test_a_new_cycle_is_collected() -> None:
 
 def test_beginning_twice_changes_nothing() -> None:
     callbacks = list(gc.callbacks)
-    collecting.begin()
+    interpreter.begin()
     assert gc.callbacks == callbacks
+
+
+def test_threads_give_way_sooner_than_by_default() -> None:
+    assert sys.getswitchinterval() == pytest.approx(interpreter.SWITCH_INTERVAL_S)
