@@ -81,7 +81,7 @@ def test_a_stream_of_a_topic_that_was_created_again_ends(
 
 def test_a_continuous_stream_to_a_store_is_refused(spark: SparkSession, odradek: Broker, store: str) -> None:
     config = StreamConfig(odradek.bootstrap, store, ("t",), trigger=Trigger(TriggerKind.CONTINUOUS, "1 second"))
-    with pytest.raises(PipelineError, match="it needs --to-topic"):
+    with pytest.raises(PipelineError, match="use --to-topic"):
         stream(spark, config)
 
 
