@@ -107,6 +107,8 @@ class QuorumWorld:
         self.chains: dict[int, int] = {0: 0}
         """The hash of the committed log, by offset."""
         self.committed_to = 0
+        self.committed_in: dict[int, int] = {}
+        """The end of what was committed in each epoch."""
         self.voter_sets: dict[int, VoterSet] = {}
         self.snapshot_contents: dict[bytes, StoredSnapshot] = {}
         self.answers: list[Response] = []
@@ -283,16 +285,18 @@ class QuorumWorld:
     # What must hold
 
     def led(self, node: QuorumNode, leader: LeaderAndRole) -> None:
-        """Checks a leader: it is the only one of its epoch, and has everything that is committed."""
+        """Checks a leader: it is the only one of its epoch, and has everything that was committed before. A leader that
+        learns of its votes late may lack what the leader of a later epoch has committed; it can commit nothing."""
         if leader.role is not Role.LEADER or self.is_restored:
             return
         who = (node.node_id, node.incarnation)
         assert self.leaders.setdefault(leader.epoch, who) == who, f"epoch {leader.epoch} has a second leader"
         disk = node.disk
-        assert disk.end_offset > self.committed_to, f"leader {node.node_id} lacks committed records"
-        if self.committed_to >= disk.start_offset:
-            chain = disk.chain_at(self.committed_to)
-            assert chain == self.chains[self.committed_to], f"leader {node.node_id} has other committed records"
+        committed_to = max((end for epoch, end in self.committed_in.items() if epoch < leader.epoch), default=0)
+        assert disk.end_offset > committed_to, f"leader {node.node_id} lacks committed records"
+        if committed_to >= disk.start_offset:
+            chain = disk.chain_at(committed_to)
+            assert chain == self.chains[committed_to], f"leader {node.node_id} has other committed records"
         self.counts["elected"] += 1
 
     def appended(self, node: QuorumNode, batch: StoredBatch) -> None:
@@ -343,7 +347,7 @@ class QuorumWorld:
                 last = batch
             assert last is not None
             assert last.epoch == raft.epoch, f"leader {node.node_id} commits a record of epoch {last.epoch} by counting"
-            self.committed_to = high_watermark
+            self.committed_to = self.committed_in[raft.epoch] = high_watermark
 
     def _check_majority(self, voters: VoterSet, offset: int) -> None:
         """Checks that a majority of the voters has flushed everything before an offset."""

@@ -22,7 +22,7 @@ from tests.simulation.quorum_node import QuorumNode
 from tests.simulation.quorum_world import QuorumWorld
 
 STEPS = 40
-SEEDS = (*range(12), 512586)
+SEEDS = (*range(12), 512586, 721602)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
