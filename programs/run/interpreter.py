@@ -1,7 +1,7 @@
 """Settings of the interpreter for a node: clients wait neither for a garbage collection nor for a thread.
 
-A full collection traverses every object it knows, while no thread runs: 0.1 s for a million. Images, logs and groups
-have millions. So the objects of the start, and later those that survive a full collection, are frozen: a full
+A full collection traverses every object it knows, while no thread runs: 0.1 to 0.3 s for a million. Images, logs and
+groups have millions. So the objects of the start, and later those that survive a full collection, are frozen: a full
 collection traverses only what came since the one before. Frozen objects are freed as all others when nothing refers to
 them; only cycles among them are not. Requests and connections leave none (tests/broker/test_cycles.py and
 test_connection_cycles.py).
@@ -17,9 +17,9 @@ from typing import Final
 OLDEST: Final = 2
 """The generation that a full collection collects."""
 
-THRESHOLDS: Final = (10_000, 5, 5)
+THRESHOLDS: Final = (10_000, 3, 2)
 """New objects until the youngest generation is collected, and collections of a generation until the next older one is.
-A full collection comes after 250,000 new objects at the earliest, and takes some 25 ms for them. A turn of the event
+A full collection comes after 120,000 new objects at the earliest, and takes 10 to 35 ms for them. A turn of the event
 loop with a hundred requests makes some thousands of objects: with Python's 700, collections would traverse the same
 requests repeatedly and move them to an older generation."""
 
