@@ -37,6 +37,11 @@ class Features:
         ended = run(command_of("kafka-features", "--bootstrap-server", self._bootstrap, *words), check=False)
         return re.sub(r"(Local controller|Controller|Broker) \d+", r"\1 N", (ended.stdout + ended.stderr).decode())
 
+    def upgrade(self) -> str:
+        """Upgrades kraft.version to 1; returns what the tool says against it."""
+        said = self.ask("upgrade", "--feature", "kraft.version=1")
+        return "" if "kraft.version was upgraded to 1" in said else said
+
     @property
     def kraft_version(self) -> str:
         return "".join(re.findall(r"kraft\.version.*FinalizedVersionLevel: (\d+)", self.ask("describe")))
@@ -66,10 +71,9 @@ def test_voters_of_the_configuration_become_voters_of_the_log(tmp_path: Path, ma
         voters = set(quorum.nodes)
         eventually(lambda: set(lags(broker.address).values()), {0}, within_s=SOON_S)
         assert "only supports versions 0-1" in features.ask("upgrade", "--feature", "kraft.version=2")
-        assert "kraft.version was upgraded to 1" in features.ask("upgrade", "--feature", "kraft.version=1")
+        eventually(features.upgrade, "", within_s=SOON_S)  # rejected until each voter has told the leader its directory
         eventually(lambda: features.kraft_version, "1", within_s=SOON_S)
-        again = features.ask("upgrade", "--feature", "kraft.version=1")
-        assert "kraft.version was upgraded to 1" in again
+        assert features.upgrade() == "", "again"
         back = features.ask("downgrade", "--feature", "kraft.version=0")
         assert "Can't downgrade the version of this feature." in back
         assert features.kraft_version == "1"
