@@ -41,6 +41,8 @@ RECORD_BYTES: Final = 100
 COMMIT_MS: Final = 5_000
 """The sink commits every five minutes by default."""
 TIMEOUT_S: Final = 120.0
+LAST_TIMEOUT_S: Final = 600.0
+"""Time without a commit after which the sink is given up at the end. After a kill it may commit nothing for minutes."""
 QUIET_S: Final = 6 * COMMIT_MS / 1000
 """The table is complete, or never will be, if nothing has changed for so long since all offsets were committed."""
 
@@ -168,10 +170,10 @@ class SinkTopic:
         found = self.admin.list_consumer_group_offsets([wanted])[GROUP].result()
         return sum(max(0, one.offset) for one in found.topic_partitions)
 
-    def wait(self, records: int) -> int:
-        """Waits until so many records are committed, or nothing happens; returns the number of committed ones."""
+    def wait(self, records: int, timeout_s: float = TIMEOUT_S) -> int:
+        """Waits until so many records are committed, or nothing happens for `timeout_s`; returns their number."""
         found, since = self.committed(), time.monotonic()
-        while found < records and time.monotonic() - since < TIMEOUT_S:
+        while found < records and time.monotonic() - since < timeout_s:
             time.sleep(0.2)
             before, found = found, self.committed()
             if found != before:
@@ -251,6 +253,7 @@ def main() -> int:
         for number in range(options.runs):
             victim = None if options.no_kills else workers[number % len(workers)]
             run(topic, workers, victim, number * share, share, draw.uniform(0, 2 * COMMIT_MS / 1000))
+        topic.wait(options.runs * share, LAST_TIMEOUT_S)
         counts = settled(Path(name), options.runs * share)
     print(", ".join(f"{name} {value}" for name, value in counts._asdict().items()))
     return int(bool(counts.lost or counts.doubled))

@@ -19,6 +19,7 @@ from broker.network.memory_back import give_back
 from broker.network.stalls import CHECKS
 from broker.request.log_limiter import INTERVAL_MS
 from broker.workers import Workers
+from programs.run.interpreter import collect_frozen
 from storage.failure import StorageError
 
 logger = get_logger(__name__)
@@ -28,6 +29,9 @@ MEMORY_INTERVAL_MS = 5_000
 
 METADATA_INTERVAL_MS = 60_000
 """The interval at which the metadata log is checked for a due snapshot or truncation, as in Apache Kafka."""
+
+CYCLES_INTERVAL_MS = 3_600_000
+"""The interval at which all objects are searched for cycles, while clients wait: 0.1 to 0.3 s for each million."""
 
 IDLE_CHECKS = 2
 """Checks of a connection within connections.max.idle.ms, so that it is closed late by at most half of it."""
@@ -105,6 +109,9 @@ class Keeper:
         for memory in {listener.memory for listener in self.listeners}:
             give_back(memory)
 
+    def collect_cycles(self) -> None:
+        collect_frozen()
+
     def maintain_metadata_snapshots(self) -> None:
         self.host.metadata_snapshots.maintain()
 
@@ -118,5 +125,6 @@ COMMON_JOBS: tuple[Job[Keeper], ...] = (
     ),
     Job("suppressed lines", lambda c: INTERVAL_MS, Keeper.log_suppressed_lines),
     Job("memory", lambda c: MEMORY_INTERVAL_MS, Keeper.give_memory_back, in_thread=True),
+    Job("reference cycles", lambda c: CYCLES_INTERVAL_MS, Keeper.collect_cycles),
     Job("metadata snapshots", lambda c: METADATA_INTERVAL_MS, Keeper.maintain_metadata_snapshots),
 )

@@ -61,6 +61,18 @@ def test_a_new_cycle_is_collected() -> None:
     assert reference() is None
 
 
+def test_a_cycle_of_survivors_is_found_when_all_are_traversed() -> None:
+    thing = Thing(is_cyclic=True)
+    gc.collect()
+    reference = weakref.ref(thing)
+    del thing
+    gc.collect()
+    assert reference() is not None
+    interpreter.collect_frozen()
+    assert reference() is None
+    assert gc.get_freeze_count()
+
+
 def test_beginning_twice_changes_nothing() -> None:
     callbacks = list(gc.callbacks)
     interpreter.begin()
