@@ -44,7 +44,7 @@ TIMEOUT_S: Final = 120.0
 LAST_TIMEOUT_S: Final = 600.0
 """Time without a commit after which the sink is given up at the end. After a kill it may commit nothing for minutes."""
 QUIET_S: Final = 6 * COMMIT_MS / 1000
-"""The table is complete, or never will be, if nothing has changed for so long since all offsets were committed."""
+"""Time without a change after which the table is final, once all offsets are committed."""
 
 
 class TableCounts(NamedTuple):

@@ -40,7 +40,7 @@ def begin() -> None:
 
 
 def collect_frozen() -> None:
-    """Collects the cycles among all objects, while clients wait."""
+    """Collects cycles among all objects, the frozen ones too. Clients wait until it returns."""
     gc.unfreeze()
     gc.collect()
 

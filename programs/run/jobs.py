@@ -109,9 +109,6 @@ class Keeper:
         for memory in {listener.memory for listener in self.listeners}:
             give_back(memory)
 
-    def collect_cycles(self) -> None:
-        collect_frozen()
-
     def maintain_metadata_snapshots(self) -> None:
         self.host.metadata_snapshots.maintain()
 
@@ -125,6 +122,6 @@ COMMON_JOBS: tuple[Job[Keeper], ...] = (
     ),
     Job("suppressed lines", lambda c: INTERVAL_MS, Keeper.log_suppressed_lines),
     Job("memory", lambda c: MEMORY_INTERVAL_MS, Keeper.give_memory_back, in_thread=True),
-    Job("reference cycles", lambda c: CYCLES_INTERVAL_MS, Keeper.collect_cycles),
+    Job("reference cycles", lambda c: CYCLES_INTERVAL_MS, lambda _: collect_frozen()),
     Job("metadata snapshots", lambda c: METADATA_INTERVAL_MS, Keeper.maintain_metadata_snapshots),
 )

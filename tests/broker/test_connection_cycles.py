@@ -1,5 +1,5 @@
-"""Tests that a connection which was open during a full collection is freed when it ends, although its objects are
-frozen then, and cycles of frozen objects are never freed (programs/run/interpreter.py)."""
+"""Tests that a connection is freed when it ends, also if a full collection has frozen its objects: cycles of frozen
+objects would stay for up to an hour (programs/run/interpreter.py)."""
 
 from __future__ import annotations
 

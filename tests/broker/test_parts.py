@@ -45,7 +45,6 @@ from tests.group_requests import fetched_group
 
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 MANY = 2 * PART_ENTRIES + 1
-OLDEST_GENERATION = 2
 
 
 def topic(name: str, partitions: int) -> DeleteRecordsTopic:

@@ -38,7 +38,7 @@ class Features:
         return re.sub(r"(Local controller|Controller|Broker) \d+", r"\1 N", (ended.stdout + ended.stderr).decode())
 
     def upgrade(self) -> str:
-        """Upgrades kraft.version to 1; returns what the tool says against it."""
+        """Upgrades kraft.version to 1. Returns the tool's output if it failed, otherwise an empty string."""
         said = self.ask("upgrade", "--feature", "kraft.version=1")
         return "" if "kraft.version was upgraded to 1" in said else said
 
