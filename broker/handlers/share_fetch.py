@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from broker.clock import pause
 from broker.dispatch.api import SHARE_GROUPS, Api
@@ -35,6 +35,7 @@ from protocol.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
+from protocol.tuples import new_tuple
 from protocol.types import Uuid
 
 OF_SESSION: Final = inside("for each topic of the session", READ_TOPIC)
@@ -45,6 +46,15 @@ Q = TypeVar("Q")
 Acknowledges = TypeVar("Acknowledges", ShareFetchRequest, ShareAcknowledgeRequest)
 
 _batches: Final = attrgetter("acknowledgement_batches")
+
+Partitions: TypeAlias = dict[PartitionId, bool]
+"""The partitions of a request, or of a session, each with True if the next answer must include it."""
+
+NOTHING: Final = PartitionAnswer()
+"""The answer of a partition without records and without an error."""
+
+NOT_CHANGED: Final = LeaderIdAndEpoch(leader_id=0, leader_epoch=0)
+"""The leader in an answer that doesn't name it."""
 
 ZERO_IN_RENEWALS: Final = ("max_bytes", "min_bytes", "max_records", "max_wait_ms")
 """The fields that must be zero in a request that renews locks."""
@@ -57,8 +67,8 @@ async def share_fetch(call: Call[ShareFetchRequest]) -> ShareFetchResponse:
     if not key.group_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
     check_renewal(call.request)
-    named_partitions = await named(call)
-    session = await open_session(call, key, named_partitions)
+    added, forgotten = await named(call)
+    session = await open_session(call, key, added, forgotten)
     acknowledging = await acknowledged(call, key) if acknowledges(call.request) else Acknowledging()
     fetching = await begin_fetch(call, key, session)
     if fetching is not None:
@@ -81,7 +91,7 @@ def session_key(call: Call[ShareFetchRequest] | Call[ShareAcknowledgeRequest]) -
     request = call.request
     if request.group_id is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
-    return SessionKey(request.group_id, member_id_of(request.member_id))
+    return new_tuple(SessionKey, (request.group_id, member_id_of(request.member_id)))
 
 
 def check_renewal(request: ShareFetchRequest) -> None:
@@ -93,36 +103,31 @@ def check_renewal(request: ShareFetchRequest) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{', '.join(nonzero)} must be 0 if isRenewAck is true.")
 
 
-class NamedPartitions(NamedTuple):
-    """The partitions that a request adds to its session, and the partitions that it removes."""
-
-    added: dict[PartitionId, bool]
-    forgotten: dict[PartitionId, bool]
-
-
-async def named(call: Call[ShareFetchRequest]) -> NamedPartitions:
+async def named(call: Call[ShareFetchRequest]) -> tuple[Partitions, Partitions]:
+    """Returns the partitions that a request adds to its session, and the partitions that it removes."""
     request = call.request
     added = (
         (topic.topic_id, [partition.partition_index for partition in topic.partitions]) for topic in request.topics
     )
     forgotten = ((topic.topic_id, topic.partitions) for topic in request.forgotten_topics_data)
-    return NamedPartitions(await partition_ids(call, added), await partition_ids(call, forgotten))
+    return await partition_ids(call, added), await partition_ids(call, forgotten)
 
 
-async def partition_ids(
-    call: Call[ShareFetchRequest], topics: Iterable[tuple[Uuid, Sequence[int]]]
-) -> dict[PartitionId, bool]:
+async def partition_ids(call: Call[ShareFetchRequest], topics: Iterable[tuple[Uuid, Sequence[int]]]) -> Partitions:
     """Returns the partitions of topics in a request, as a session has them."""
     turns = call.turns()
-    ids: dict[PartitionId, bool] = {}
+    ids: Partitions = {}
     for topic_id, indexes in topics:
         for some in batches(indexes):
             await turns.next()
-            ids.update((PartitionId(topic_id, index), False) for index in some)
+            for index in some:
+                ids[new_tuple(PartitionId, (topic_id, index))] = False
     return ids
 
 
-async def open_session(call: Call[ShareFetchRequest], key: SessionKey, named: NamedPartitions) -> ShareSession | None:
+async def open_session(
+    call: Call[ShareFetchRequest], key: SessionKey, added: Partitions, forgotten: Partitions
+) -> ShareSession | None:
     """Returns the session, new or advanced by an epoch; None if the request ends it. Raises KafkaError."""
     request, groups = call.request, call.broker.share_groups
     if request.share_session_epoch == FINAL_EPOCH:
@@ -133,15 +138,15 @@ async def open_session(call: Call[ShareFetchRequest], key: SessionKey, named: Na
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         if groups.is_full(key):
             await pause(call.host.clock, request.max_wait_ms)  # the next attempt must not follow at once
-        return groups.open_session(key, named.added, call.connection)
+        return groups.open_session(key, added, call.connection)
     session = groups.sessions.go_on(key, request.share_session_epoch)
     turns = call.turns()
-    for added in batches(list(named.added)):
+    for some in batches(list(added)):
         await turns.next()
-        session.update(added, ())
-    for forgotten in batches(list(named.forgotten)):
+        session.update(some, ())
+    for some in batches(list(forgotten)):
         await turns.next()
-        session.update((), forgotten)
+        session.update((), some)
     return session
 
 
@@ -152,7 +157,7 @@ async def acknowledged(call: Call[Acknowledges], key: SessionKey) -> Acknowledgi
     for topic in request.topics:
         for partition in topic.partitions:
             await turns.next()
-            named = PartitionId(topic.topic_id, partition.partition_index)
+            named = new_tuple(PartitionId, (topic.topic_id, partition.partition_index))
             acknowledgements[named] = partition.acknowledgement_batches
     denied = await take_unreadable(call, acknowledgements)
     acknowledging = Acknowledging()
@@ -196,7 +201,8 @@ async def begin_fetch(
         return None
     turn = request.share_session_epoch % max(len(partitions), 1)
     max_bytes = min(request.max_bytes, call.broker.config.fetch_max_bytes)
-    acquire_request = AcquireRequest(key.member_id, request.max_records, request.batch_size, request.share_acquire_mode)
+    limit = request.max_records, request.batch_size, request.share_acquire_mode
+    acquire_request = new_tuple(AcquireRequest, (key.member_id, *limit))
     isolation_level = isolation(groups.config(key.group_id).share_isolation_level)
     limits = FetchParams(min(request.min_bytes, max_bytes), max_bytes, request.max_wait_ms, isolation_level)
     return ShareFetching(groups, key.group_id, partitions[turn:] + partitions[:turn], errors, acquire_request, limits)
@@ -261,7 +267,7 @@ async def build_response(
         if partition_id in answered:
             continue
         answered.add(partition_id)
-        acquisition = acquisitions.get(partition_id, PartitionAnswer())
+        acquisition = acquisitions.get(partition_id, NOTHING)
         if session is not None and partition_id in session.partitions:
             session.partitions[partition_id] = acquisition.error is not None
         data = answer(partition_id, acquisition, acknowledging.results.get(partition_id))
@@ -294,7 +300,7 @@ def answer(
         error_message=message_of(acquisition.error),
         acknowledge_error_code=code_of(acknowledge_error),
         acknowledge_error_message=message_of(acknowledge_error),
-        current_leader=LeaderIdAndEpoch(leader_id=0, leader_epoch=0),
+        current_leader=NOT_CHANGED,
         records=acquisition.records,
         acquired_records=[
             AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)

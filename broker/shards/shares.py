@@ -112,11 +112,8 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
     # Shards
 
     def _make(self, partition: Partition) -> ShardParts[ShareShard, ShareRecord, EncodedShareRecord]:
-        live_config = self.environment.live_config
         states = shard.ShareShard(self.settings, self.environment.image)
-        serde = records.ShareSerde(
-            lambda: Compression(live_config.effective.share_coordinator_state_topic_compression_codec)
-        )
+        serde = records.ShareSerde(Compression(self.environment.config.share_coordinator_state_topic_compression_codec))
         return ShardParts(
             states, serde, serde.batches, lambda now_ms: states.activate(now_ms, partition.log_end_offset)
         )

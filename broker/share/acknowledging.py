@@ -6,7 +6,7 @@ Source: KafkaApis.handleAcknowledgements and validateAcknowledgementBatches (KIP
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from broker.request.turns import Turns
 from broker.request.turns import batches as in_batches
@@ -15,8 +15,11 @@ from broker.share.sessions import PartitionId
 from coordinator.share_partition.acknowledge import Acknowledgement
 from coordinator.share_partition.states import RENEW, AcknowledgeType
 from protocol.errors import ErrorCode, KafkaError
+from protocol.tuples import new_tuple
 
 FIRST_RENEWING_VERSION: Final = 2
+
+NO_ERROR: Final = int(ErrorCode.NONE)
 
 Answer = TypeVar("Answer")
 
@@ -29,15 +32,14 @@ class AcknowledgedBatch(Protocol):
     acknowledge_types: list[int]
 
 
-class AcknowledgeRules(NamedTuple):
+class AcknowledgeRules:
     """The request's rules for acknowledgement types, by its version and by whether it renews locks (KIP-1222)."""
 
-    version: int
-    is_renewal: bool
+    __slots__ = ("is_renewal", "max_type")
 
-    @property
-    def max_type(self) -> int:
-        return RENEW if self.version >= FIRST_RENEWING_VERSION else AcknowledgeType.REJECT
+    def __init__(self, version: int, is_renewal: bool) -> None:
+        self.is_renewal = is_renewal
+        self.max_type: int = RENEW if version >= FIRST_RENEWING_VERSION else AcknowledgeType.REJECT
 
 
 def check(batches: Sequence[AcknowledgedBatch], rules: AcknowledgeRules, end: int = -1) -> list[Acknowledgement]:
@@ -57,7 +59,7 @@ def check(batches: Sequence[AcknowledgedBatch], rules: AcknowledgeRules, end: in
         ):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         end = last
-        acknowledgements.append(Acknowledgement(first, last, types))
+        acknowledgements.append(new_tuple(Acknowledgement, (first, last, types)))
     return acknowledgements
 
 
@@ -138,7 +140,7 @@ class Acknowledging:
 
 
 def code_of(error: KafkaError | None) -> int:
-    return ErrorCode.NONE if error is None else error.code
+    return NO_ERROR if error is None else error.code
 
 
 def message_of(error: KafkaError | None) -> str | None:

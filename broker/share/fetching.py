@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from broker.clock import Deadline, next_turn
 from broker.fetch.request import FetchParams
@@ -33,12 +33,17 @@ LOOKAHEAD_RECORDS: Final = 100
 """Records that are scanned beyond those requested, because records may be held back by their delivery time or key."""
 
 
-class PartitionAnswer(NamedTuple):
+class PartitionAnswer:
     """The records that a member gets of one partition, or the partition's error."""
 
-    records: Buffer = b""
-    acquired: Sequence[Acquired] = ()
-    error: KafkaError | None = None
+    __slots__ = ("acquired", "error", "records")
+
+    def __init__(
+        self, records: Buffer = b"", acquired: Sequence[Acquired] = (), error: KafkaError | None = None
+    ) -> None:
+        self.records = records
+        self.acquired = acquired
+        self.error = error
 
 
 class Candidate:

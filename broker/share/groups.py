@@ -29,6 +29,7 @@ from coordinator.group.config import GroupConfig
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.lazy import lazy
+from protocol.tuples import new_tuple
 
 if TYPE_CHECKING:
     from broker.share import hosted, initializing, persister
@@ -119,7 +120,7 @@ class ShareGroups:
 
     def find(self, group_id: str, named: PartitionId) -> Hosted | None:
         """Returns the share partition; None if it isn't loaded."""
-        return self._hosted.get(ShareKey(group_id, *named))
+        return self._hosted.get(new_tuple(ShareKey, (group_id, *named)))
 
     def at_work(self) -> list[tuple[ShareKey, Hosted]]:
         """Returns the loaded share partitions."""
@@ -134,7 +135,7 @@ class ShareGroups:
 
     def hosted(self, group_id: str, named: PartitionId) -> Hosted:
         """Returns the share partition, which may still be loading. Raises the errors of `partition`."""
-        key = ShareKey(group_id, *named)
+        key = new_tuple(ShareKey, (group_id, *named))
         share_partition = self._hosted.get(key)
         if share_partition is not None:
             return share_partition

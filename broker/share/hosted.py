@@ -41,6 +41,7 @@ from coordinator.share_partition.run import Limits, StateRecord
 from coordinator.share_partition.share_partition import PIECE, SharePartition
 from coordinator.share_partition.states import ARCHIVING
 from protocol.errors import ErrorCode, KafkaError
+from protocol.tuples import new_tuple
 from storage.segment.offsets_for_time import searched
 
 FENCING_ERRORS = frozenset(
@@ -336,7 +337,7 @@ class Hosted:
     def when_committed(self, offset: int, then: WriteCallback) -> None:
         """Writes the accepted record, and calls `then` once it is durable, or with its error."""
         start_offset, count = self.machine.start_offset, self.machine.delivery_complete_count
-        written = StateWrite(self._state_epoch, self._leader_epoch, start_offset, count, self._record)
+        written = new_tuple(StateWrite, (self._state_epoch, self._leader_epoch, start_offset, count, self._record))
         write = self._persister.submit(WriteState(self.key, written))
         if write.done():
             then(error_of(write))

@@ -14,6 +14,7 @@ from coordinator.share_partition.request import Acquired, FetchedBatch
 from protocol.records import batch
 from protocol.records.control import ControlType, decode_marker
 from protocol.records.record import read_records
+from protocol.tuples import new_tuple
 from protocol.types import Buffer
 from storage.segment.txn_index import AbortedTxn
 
@@ -29,7 +30,7 @@ def scan(view: memoryview, until: int) -> list[FetchedBatch]:
     batches: list[FetchedBatch] = []
     # Runs thirty times per fetch: names are looked up in advance, and tuples are made without their class's
     # constructor.
-    add, make, unpack = batches.append, tuple.__new__, OFFSETS.unpack_from
+    add, make, unpack = batches.append, new_tuple, OFFSETS.unpack_from
     position, size, overhead = 0, len(view), batch.LOG_OVERHEAD
     last_header = size - batch.HEADER_SIZE
     while position <= last_header:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
-from typing import Final, Generic, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from protocol.errors import KafkaError
+from protocol.tuples import new_tuple
 
 R = TypeVar("R")
 A = TypeVar("A")
 P = ParamSpec("P")
-
-_new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 Effect: TypeAlias = Callable[[], object]
 """A change of soft state (timers, waiting members), or a message to send. It must not fail."""
@@ -33,7 +32,7 @@ class Reply(NamedTuple):
 
 def reply(ticket: Ticket[A], answer: A | KafkaError) -> Reply:
     """Returns a Reply whose answer is of the ticket's type."""
-    return _new(Reply, (ticket, answer))
+    return new_tuple(Reply, (ticket, answer))
 
 
 class Result(Generic[R]):

@@ -12,9 +12,8 @@ from coordinator.engine.result import Result
 from protocol.coordinator_records.classic_group import GroupMetadataKey, GroupMetadataValue
 from protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
 from protocol.schema import Message
+from protocol.tuples import new_tuple
 from protocol.types import NO_UUID, Uuid
-
-_new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 GROUP_METADATA_VERSION: Final = 3
 OFFSET_COMMIT_VERSION: Final = 4
@@ -80,7 +79,7 @@ def offset_commit(
     producer."""
     version = OFFSET_COMMIT_VERSION if value.expire_timestamp == NO_TIMESTAMP else EXPIRING_OFFSET_COMMIT_VERSION
     key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
-    return _new(GroupRecord, (key, value, version, producer_id, producer_epoch))
+    return new_tuple(GroupRecord, (key, value, version, producer_id, producer_epoch))
 
 
 def offset_gone(group_id: str, topic: str, partition: int) -> GroupRecord:

@@ -19,9 +19,8 @@ from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.control import ControlType, EndTxnMarker, decode_marker, end_txn_batch
 from protocol.records.record import Record, read_records
+from protocol.tuples import new_tuple
 from protocol.types import Buffer
-
-_new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 RECORD_OVERHEAD_BYTES: Final = 24
 """Upper bound of the bytes of a record's lengths, deltas and header count in a batch."""
@@ -130,7 +129,7 @@ def _encode(record: AnyRecord, now_ms: int) -> EncodedRecord:
         return EncodedRecord(Record(timestamp=now_ms), record.producer_id, record.producer_epoch, record)
     key, value, version, producer_id, producer_epoch = record
     encoded = None if value is None else encode_value(value, version)
-    return EncodedRecord(_new(Record, (0, now_ms, encode_key(key), encoded, ())), producer_id, producer_epoch)
+    return EncodedRecord(new_tuple(Record, (0, now_ms, encode_key(key), encoded, ())), producer_id, producer_epoch)
 
 
 def _marker_batch(marker: EndTransaction, now_ms: int) -> bytearray:

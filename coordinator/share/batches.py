@@ -36,6 +36,8 @@ def combine(so_far: Sequence[StateBatch], new: Iterable[StateBatch], start_offse
     if at < len(so_far) and so_far[at].first_offset < start_offset:
         waiting.append(StateBatch(start_offset, *so_far[at][1:]))
         at += 1
+    if len(waiting) == 1 and at == len(so_far):  # as in most writes
+        return waiting
     result: list[StateBatch] = []
     while waiting:
         untouched = bisect_left(so_far, waiting[-1].first_offset - 1, at, key=_last)

@@ -5,7 +5,8 @@ Source: ShareCoordinatorRecordHelpers, ShareCoordinatorRecordSerde (KIP-932, KIP
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from coordinator.engine.result import Result
@@ -18,11 +19,15 @@ from protocol.records import batch
 from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record, read_records
+from protocol.tuples import new_tuple
 from protocol.types import Buffer
 
 VERSION: Final = 0
 NOT_YET: Final = -1
 """The offset of a record that isn't written yet."""
+
+KEPT_KEYS: Final = 1024
+"""Share partitions whose encoded keys are kept for their next updates."""
 
 RECORD_OVERHEAD_BYTES: Final = 24
 """Upper bound of the bytes of a record's lengths, deltas and header count in a batch."""
@@ -65,24 +70,21 @@ class ShareRecord(NamedTuple):
 ShareResult: TypeAlias = Result[ShareRecord]
 
 
-class EncodedShareRecord(NamedTuple):
+class EncodedShareRecord:
     """An encoded record."""
 
-    record: Record
+    __slots__ = ("at_once", "record", "size_bytes")
 
-    @property
-    def size_bytes(self) -> int:
-        return len(self.record.key or b"") + len(self.record.value or b"") + RECORD_OVERHEAD_BYTES
-
-    @property
-    def at_once(self) -> bool:
-        return False
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.size_bytes = len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES
+        self.at_once = False
 
 
 class ShareSerde:
     """`coordinator.engine.machine.Serde` of `__share_group_state`."""
 
-    def __init__(self, compression: Callable[[], Compression]) -> None:
+    def __init__(self, compression: Compression) -> None:
         self._compression = compression
 
     def encode(self, records: Sequence[ShareRecord], now_ms: int) -> list[EncodedShareRecord]:
@@ -90,7 +92,7 @@ class ShareSerde:
 
     def batches(self, encoded: Sequence[EncodedShareRecord]) -> bytearray:
         """Returns one batch with all the records."""
-        return build([record.record for record in encoded], compression=self._compression())
+        return build([record.record for record in encoded], compression=self._compression)
 
     def decode(self, batches: Buffer) -> Iterator[ShareRecord]:
         """Yields the records of whole batches. Raises KafkaError CORRUPT_MESSAGE for bytes that are not a record."""
@@ -104,15 +106,19 @@ class ShareSerde:
 
 
 def _log_record(record: ShareRecord, now_ms: int) -> Record:
-    group_id, topic_id, partition = record.key
-    key: object
     if isinstance(record.value, Update):
-        key = messages.ShareUpdateKey(group_id=group_id, topic_id=topic_id, partition=partition)
         value = encode_value(_update(record.value), VERSION)
-        return Record(0, now_ms, encode_key(key), value)
+        return new_tuple(Record, (0, now_ms, _update_key(record.key), value, ()))
+    group_id, topic_id, partition = record.key
     key = messages.ShareSnapshotKey(group_id=group_id, topic_id=topic_id, partition=partition)
     encoded = None if record.value is None else encode_value(_snapshot(record.value), VERSION)
     return Record(0, now_ms, encode_key(key), encoded)
+
+
+@lru_cache(KEPT_KEYS)
+def _update_key(key: ShareKey) -> bytes:
+    """Returns the encoded key of a share partition's updates."""
+    return encode_key(messages.ShareUpdateKey(group_id=key.group_id, topic_id=key.topic_id, partition=key.partition))
 
 
 def _snapshot(state: ShareState) -> messages.ShareSnapshotValue:

@@ -21,6 +21,7 @@ from coordinator.share.records import NOT_YET, ShareRecord, ShareResult, ShareSt
 from coordinator.share.redundant import Redundant
 from coordinator.share.settings import ShareSettings
 from protocol.errors import ErrorCode, KafkaError
+from protocol.tuples import new_tuple
 from protocol.types import Uuid
 
 ANY_EPOCH: Final = -1
@@ -157,7 +158,8 @@ class ShareShard:
             count = state.delivery_complete_count
         if self.update_counts.get(key, 0) < self.settings().snapshot_update_records_per_snapshot:
             batches = combine((), written.batches, start_offset)
-            return ShareRecord(key, Update(state.snapshot_epoch, leader_epoch, start_offset, count, batches))
+            update = new_tuple(Update, (state.snapshot_epoch, leader_epoch, start_offset, count, batches))
+            return new_tuple(ShareRecord, (key, update, NOT_YET))
         snapshot = ShareState(
             snapshot_epoch=state.snapshot_epoch + 1,
             state_epoch=state.state_epoch,
@@ -234,16 +236,10 @@ class ShareShard:
             )
             return
         start_offset = present.start_offset if update.start_offset == NO_START_OFFSET else update.start_offset
-        self.states[key] = ShareState(
-            present.snapshot_epoch,
-            present.state_epoch,
-            present.leader_epoch if update.leader_epoch == ANY_EPOCH else update.leader_epoch,
-            start_offset,
-            update.delivery_complete_count,
-            present.created_ms,
-            present.written_ms,
-            combine(present.batches, update.batches, start_offset),
-        )
+        leader_epoch = present.leader_epoch if update.leader_epoch == ANY_EPOCH else update.leader_epoch
+        batches = combine(present.batches, update.batches, start_offset)
+        changed = start_offset, update.delivery_complete_count, present.created_ms, present.written_ms, batches
+        self.states[key] = new_tuple(ShareState, (present.snapshot_epoch, present.state_epoch, leader_epoch, *changed))
 
     # Time.
 

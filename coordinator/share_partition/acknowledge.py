@@ -12,13 +12,14 @@ from functools import partial
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from coordinator.engine.result import Effect, Reply, Result, Ticket, answered
+from coordinator.engine.result import Effect, Reply, Result, Ticket, answered, reply
 from coordinator.share.batches import StateBatch
 from coordinator.share_partition.cache import InFlightBatch
 from coordinator.share_partition.run import Run, StateRecord, given_up, settled
 from coordinator.share_partition.share_partition import PIECE, SharePartition
 from coordinator.share_partition.states import ACQUIRED, ARCHIVING, MEANS, RENEW, AcknowledgeType
 from protocol.errors import ErrorCode, KafkaError
+from protocol.tuples import new_tuple
 
 IN_CHANGE: Final = "The record state is invalid. The acknowledgement of delivery could not be completed."
 
@@ -57,7 +58,7 @@ def acknowledge(
     remaining = part.decide(acknowledgements)
     record, effects = part.record, part.effects
     if is_first and not remaining:
-        return Result((record,) if record else (), (Reply(ticket, None),), effects)
+        return Result((record,) if record else (), (reply(ticket, None),), effects)
     return Result((), (Reply(ticket, ReservedPart(record, remaining)),), (partial(partition.reserve, record), *effects))
 
 
@@ -162,7 +163,7 @@ class _Deciding:
             if state is ARCHIVING and run.delivery_count >= limits.max_delivery_count:
                 self.effects.append(partial(self._partition.rejected.update, range(first, last + 1)))
         state = settled(state, run.delivery_count, limits)
-        self.record.append(StateBatch(first, last, state, run.delivery_count))
+        self.record.append(new_tuple(StateBatch, (first, last, state, run.delivery_count)))
         self._changed_until = last
 
 

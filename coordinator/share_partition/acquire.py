@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from coordinator.share_partition.cache import InFlightBatch
 from coordinator.share_partition.expiry import archive
@@ -18,6 +18,7 @@ from coordinator.share_partition.request import Acquired, AcquireRequest, Fetche
 from coordinator.share_partition.run import Run
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import AVAILABLE, FREE
+from protocol.tuples import new_tuple
 
 LEAST_THROTTLED_COUNT: Final = 2
 """The lowest delivery count of throttling, which begins after half of the allowed deliveries. If the delivery count
@@ -27,17 +28,15 @@ limit is not above this, the last attempt isn't made alone either."""
 _last: Final = attrgetter("last")
 
 
-class DeliveryThrottle(NamedTuple):
-    """The delivery counts from which on records come in smaller portions, and alone."""
+class DeliveryThrottle:
+    """The delivery counts from which on records come in smaller portions, and alone, by the group's delivery count
+    limit."""
 
-    starts_at: int
-    alone_at: int
+    __slots__ = ("alone_at", "starts_at")
 
-    @classmethod
-    def of(cls, max_delivery_count: int) -> DeliveryThrottle:
-        """Returns the throttle of a group's delivery count limit."""
-        starts_at = max(LEAST_THROTTLED_COUNT, (max_delivery_count + 1) // 2)
-        return cls(starts_at, max_delivery_count - (max_delivery_count > LEAST_THROTTLED_COUNT))
+    def __init__(self, max_delivery_count: int) -> None:
+        self.starts_at = max(LEAST_THROTTLED_COUNT, (max_delivery_count + 1) // 2)
+        self.alone_at = max_delivery_count - (max_delivery_count > LEAST_THROTTLED_COUNT)
 
     def portion(self, size: int, delivery_count: int) -> int:
         """Returns the number of records of a batch of this size that come at once: half, then a quarter, and so on."""
@@ -56,7 +55,7 @@ class Acquisition:
         self.request = request
         self.fetched = fetched
         self.lock_until_ms = now_ms + partition.limits.lock_duration_ms
-        self.throttle = DeliveryThrottle.of(partition.limits.max_delivery_count)
+        self.throttle = DeliveryThrottle(partition.limits.max_delivery_count)
         self.limit = 0
         """The number of records to acquire, before whole batches round it up."""
         self.count = 0
@@ -141,7 +140,7 @@ class Acquisition:
 
     def _acquire(self, run: Run) -> None:
         run.acquire(self.request.member_id, self.lock_until_ms)
-        self._give(Acquired(run.first, run.last, run.delivery_count))
+        self._give(new_tuple(Acquired, (run.first, run.last, run.delivery_count)))
 
     def _give(self, acquired: Acquired) -> None:
         self.count += acquired.size
@@ -223,7 +222,7 @@ class Acquisition:
         if until < last:
             batch.cut(first, until)
         run.acquire(self.request.member_id, self.lock_until_ms)
-        self._give(Acquired(first, until, 1))
+        self._give(new_tuple(Acquired, (first, until, 1)))
 
 
 def acquire(

@@ -331,7 +331,7 @@ def _delay(partition: SharePartition, first: int, last: int, until_ms: int) -> N
 def _portion(free: Iterator[Piece], most: int, max_delivery_count: int) -> Iterator[Piece]:
     """Yields as many records as requested. Records that fail repeatedly come in smaller portions and separately, and
     alone at their last attempt (as in acquire.py)."""
-    throttle = DeliveryThrottle.of(max_delivery_count)
+    throttle = DeliveryThrottle(max_delivery_count)
     left, is_throttled, has_any = most, False, False
     for piece in free:
         count = piece.delivery_count

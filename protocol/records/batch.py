@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, TypeAlias
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.checksum import crc32c
 from protocol.records.compression import Compression
+from protocol.tuples import new_tuple
 
 Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
 WritableBuffer: TypeAlias = bytearray | memoryview
@@ -66,7 +67,6 @@ _INT64: Final = struct.Struct(">q")
 _UINT32: Final = struct.Struct(">I")
 _CODECS: Final = tuple(Compression)
 _unpack_header = HEADER.unpack_from
-_new: Final = tuple.__new__
 
 
 class TimestampType(IntEnum):
@@ -148,7 +148,7 @@ class BatchHeader(NamedTuple):
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """Returns the unchecked header at `position`. Raises KafkaError(CORRUPT_MESSAGE) if fewer than 61 bytes remain."""
     try:
-        return _new(BatchHeader, _unpack_header(buffer, position))
+        return new_tuple(BatchHeader, _unpack_header(buffer, position))
     except struct.error:
         raise _corrupt(f"{len(buffer) - position} bytes are too few for a record batch: its header has 61") from None
 
@@ -210,7 +210,7 @@ def iter_batches(buffer: Buffer, start: int = 0, end: int | None = None) -> Iter
     limit = len(buffer) if end is None else min(end, len(buffer))
     position = start
     while position + HEADER_SIZE <= limit:
-        header = _new(BatchHeader, _unpack_header(buffer, position))
+        header = new_tuple(BatchHeader, _unpack_header(buffer, position))
         if header.magic != MAGIC_V2 or header.batch_length < _MIN_LENGTH:
             raise _malformed(header)
         next_position = position + LOG_OVERHEAD + header.batch_length

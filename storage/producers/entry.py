@@ -18,11 +18,10 @@ from protocol.records.batch import (
     TRANSACTIONAL,
     BatchHeader,
 )
+from protocol.tuples import new_tuple
 
 RETAINED_BATCHES: Final = 5
 """Batches per producer among which a duplicate is detected: a producer has at most five requests in flight."""
-
-_new: Final = tuple.__new__  # a named tuple's own constructor takes twice as long, and every batch needs it
 
 NO_OFFSET: Final = -1
 MAX_EPOCH: Final = 0x7FFF
@@ -178,14 +177,14 @@ class ProducerEntry:
         if sequence != self.next_sequence and self.batches:
             self.in_order = False
         last_sequence = (sequence + delta) & MAX_SEQUENCE if sequence != NO_SEQUENCE else NO_SEQUENCE
-        self._cache(_new(CachedBatch, (last_sequence, base_offset + delta, delta, max_timestamp)))
+        self._cache(new_tuple(CachedBatch, (last_sequence, base_offset + delta, delta, max_timestamp)))
         self.last_timestamp = max_timestamp
         if self.txn_first_offset < 0 and header.attributes & TRANSACTIONAL:
             self.txn_first_offset = base_offset
 
     def add_plain(self, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int) -> None:
         """Adds a batch with the next sequence number, in the current epoch, outside any transaction."""
-        self._cache(_new(CachedBatch, (last_sequence, last_offset, offset_delta, timestamp)))
+        self._cache(new_tuple(CachedBatch, (last_sequence, last_offset, offset_delta, timestamp)))
         self.last_timestamp = timestamp
 
     def restore(self, batch: CachedBatch) -> None:

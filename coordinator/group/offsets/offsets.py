@@ -8,13 +8,12 @@ Source: OffsetMetadataManager (KIP-98, KIP-447).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from coordinator.group.records import NO_PRODUCER_ID, NO_TIMESTAMP, EndTransaction
 from protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
+from protocol.tuples import new_tuple
 from protocol.types import NO_UUID, TopicPartition, Uuid
-
-_new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 
 class Offset(NamedTuple):
@@ -80,7 +79,7 @@ class Offsets:
             _remove(self._committed, group_id, topic, partition)
             self._forget_pending(group_id, TopicPartition(topic, partition))
             return
-        offset = _new(
+        offset = new_tuple(
             Offset,
             (
                 value.offset,

@@ -36,7 +36,7 @@ class Hostile:
         self.keys = [
             ShareKey(group, topic, index) for group in ("g", "") for topic in topic_ids for index in (0, 1, -1)
         ]
-        serde = ShareSerde(lambda: Compression.NONE)
+        serde = ShareSerde(Compression.NONE)
         self.driver = Driver(
             ShareShard(lambda: ShareSettings(3, 10_000), world.topics),
             lambda records, now_ms: list(serde.decode(serde.batches(serde.encode(records, now_ms)))),

@@ -183,7 +183,7 @@ def test_what_lies_before_all_newest_snapshots_may_go() -> None:
 
 
 def test_records_come_back_from_the_log_as_they_were() -> None:
-    serde = ShareSerde(lambda: Compression.NONE)
+    serde = ShareSerde(Compression.NONE)
     batches = [StateBatch(0, 9, 2, 1), StateBatch(10, 10, 4, 5)]
     records = [
         ShareRecord(KEY, ShareState(3, 1, 2, 7, 5, 10, 20, batches)),

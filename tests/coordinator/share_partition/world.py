@@ -68,7 +68,7 @@ class State:
 
     def __init__(self, settings: ShareSettings) -> None:
         self.settings = settings
-        self.serde = ShareSerde(lambda: Compression.NONE)
+        self.serde = ShareSerde(Compression.NONE)
         self.log: list[tuple[int, bytes]] = []
         self.next_offset = 0
         self.shard = ShareShard(lambda: settings, Topics())

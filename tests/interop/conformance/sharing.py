@@ -278,7 +278,7 @@ def note_records(peer: Peer, group: str) -> None:
     answer = peer.quietly(request, FETCH_VERSION)
     assert isinstance(answer, FetchResponse)
     records = answer.responses[0].partitions[0].records
-    decoded = ShareSerde(lambda: Compression.NONE).decode(memoryview(bytes(records or b"")))
+    decoded = ShareSerde(Compression.NONE).decode(memoryview(bytes(records or b"")))
     of_group = [(key.partition, timeless(value)) for key, value, _ in decoded if key.group_id == group]
     peer.trace.append(Exchange("records of the state topic", 0, of_group))
 
