@@ -22,7 +22,7 @@ from client.states import ConnectionState
 from client.traffic import PeerTraffic
 from client.versions import PeerVersions
 from protocol.errors import ProtocolError
-from protocol.schema import ANY_VERSION
+from protocol.versions import ANY_VERSION
 
 R = TypeVar("R")
 

@@ -15,7 +15,7 @@ from client.pending import RequestOutcome
 from client.settings import Settings
 from client.states import ConnectionState
 from client.versions import PeerVersions
-from protocol.schema import ANY_VERSION
+from protocol.versions import ANY_VERSION
 
 R = TypeVar("R")
 T = TypeVar("T")

@@ -32,8 +32,8 @@ from client.versions import PeerVersions
 from protocol.connection import SPARE_BYTES, FrameReader
 from protocol.errors import ProtocolError
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from protocol.schema import ANY_VERSION
 from protocol.types import Buffer
+from protocol.versions import ANY_VERSION
 
 MAX_CORRELATION_ID: Final = 0x7FFFFFFF
 ENDED: Final = frozenset({ConnectionState.CLOSING, ConnectionState.CLOSED})

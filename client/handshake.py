@@ -14,7 +14,7 @@ from client.errors import HandshakeFailed, PeerError
 from client.versions import OWN_API_VERSIONS, PeerVersions, downgraded, read_api_versions
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.schema import ANY_VERSION
+from protocol.versions import ANY_VERSION
 
 
 class Question(NamedTuple):

@@ -12,7 +12,7 @@ from client.clock import Clock, done_by, pause
 from client.errors import ConnectionClosed, HandshakeFailed, PeerError, PeerUnavailable
 from client.futures import retrieve
 from client.settings import Settings
-from protocol.schema import ANY_VERSION
+from protocol.versions import ANY_VERSION
 
 R = TypeVar("R")
 T = TypeVar("T")

@@ -10,8 +10,9 @@ from protocol.api_key import ApiKey
 from protocol.codec import decode
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from protocol.schema import ANY_VERSION, NONE, Versions, identity
+from protocol.schema import identity
 from protocol.types import Buffer
+from protocol.versions import ANY_VERSION, NONE, Versions
 
 OWN_API_VERSIONS: Final = identity(ApiVersionsRequest).versions
 CORRELATION_BYTES: Final = 4

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from protocol.codec import MALFORMED, bounded_decoder, decode, encode
 from protocol.errors import ProtocolError
-from protocol.schema import IMPLICIT, identity, message, struct, wire
+from protocol.schema import IMPLICIT, identity, struct, versioned, wire
 from protocol.types import Buffer, int32
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ NO_API_KEY: Final = -1
 _VERSION = struct_module.Struct(">h")
 
 
-@message(NO_API_KEY, versions="0-3")
+@versioned(NO_API_KEY, versions="0-3")
 class ConsumerProtocolSubscription:
     """A member's subscription in a rebalance: its subscribed topics and owned partitions."""
 
@@ -44,7 +44,7 @@ class TopicPartition:
     partitions: list[int32] = wire()
 
 
-@message(NO_API_KEY, versions="0-3")
+@versioned(NO_API_KEY, versions="0-3")
 class ConsumerProtocolAssignment:
     """A member's assignment from a rebalance."""
 

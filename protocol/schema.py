@@ -1,6 +1,6 @@
 """The schema language: one declarative class per message covers all its versions.
 
-    @message(ApiKey.HEARTBEAT, versions="0-4", flexible="4+")
+    @message(ApiKey.HEARTBEAT)
     class HeartbeatRequest:
         group_id: str = wire()
         generation_id: int32 = wire()
@@ -16,42 +16,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import cache
 from types import UnionType
 from typing import Any, Final, NamedTuple, Protocol, TypeVar, Union, dataclass_transform, get_args, get_origin
 
+from protocol.api_key import ApiKey
+from protocol.versions import NONE, Versions, parse_versions
+
 T = TypeVar("T")
-
-ANY_VERSION: Final = 0x7FFF
-"""The open end of "3+": versions are int16."""
-
-
-class Versions(NamedTuple):
-    """A closed range of versions, which is empty if `first > last`."""
-
-    first: int
-    last: int
-
-    def __contains__(self, version: object) -> bool:
-        return isinstance(version, int) and self.first <= version <= self.last
-
-    def __str__(self) -> str:
-        return "none" if self.first > self.last else f"{self.first}-{self.last}"
-
-
-NONE = Versions(1, 0)
-ALL = Versions(0, ANY_VERSION)
-
-
-@cache
-def parse_versions(text: str | None) -> Versions:
-    """Parses "0-4", "3+", "2" or "none", as Kafka's schemas spell ranges."""
-    if text is None or text == "none":
-        return NONE
-    if text.endswith("+"):
-        return Versions(int(text[:-1]), ANY_VERSION)
-    first, _, last = text.partition("-")
-    return Versions(int(first), int(last or first))
 
 
 class _Implicit:
@@ -231,7 +202,7 @@ class Message(Protocol):
 
 
 class MessageIdentity(NamedTuple):
-    """A message's API key (or record type), its versions, and its flexible versions."""
+    """A message's API key (or record type), its versions, and its flexible versions (KIP-482)."""
 
     key: int
     versions: Versions
@@ -239,13 +210,22 @@ class MessageIdentity(NamedTuple):
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(wire,))
-def message(key: int, *, versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
-    """Declares a request or response of an API, a header, or a record of an internal log, whose type is `key`."""
+def message(api: ApiKey) -> Callable[[type[T]], type[T]]:
+    """Declares a request or response of an API."""
+    return _declare(MessageIdentity(api, api.versions, api.flexible))
 
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(wire,))
+def versioned(key: int, *, versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
+    """Declares a message that belongs to no API: a header, or a record of an internal log, whose type is `key`."""
+    return _declare(MessageIdentity(key, parse_versions(versions), parse_versions(flexible)))
+
+
+def _declare(declared: MessageIdentity) -> Callable[[type[T]], type[T]]:
     def declare(cls: type[T]) -> type[T]:
-        declared = struct(cls)
-        declared.__message__ = MessageIdentity(key, parse_versions(versions), parse_versions(flexible))  # type: ignore[attr-defined]
-        return declared
+        slotted = struct(cls)
+        slotted.__message__ = declared  # type: ignore[attr-defined]
+        return slotted
 
     return declare
 

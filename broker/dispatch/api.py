@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from broker.request.authorisation import AuthorizationRule
 from protocol.api_key import ApiKey
 from protocol.errors import KafkaError
-from protocol.messages import messages_of
-from protocol.schema import Versions, fields_of, identity
+from protocol.schema import fields_of, identity
+from protocol.versions import Versions
 
 Handle: TypeAlias = Callable[[Any], Coroutine[Any, Any, Any]]
 """(Call[request]) → response."""
@@ -127,7 +127,7 @@ class Api:
     @property
     def versions(self) -> Versions:
         """The versions that are served."""
-        return identity(self.request).versions
+        return self.key.versions
 
     def begins_with_throttle_time(self, version: int) -> bool:
         """True if the first field of a response is its client's throttle time (KIP-124)."""
@@ -137,8 +137,7 @@ class Api:
 
 
 class Apis:
-    """The rows of the table, each in a module that is imported at the API's first request. ApiVersions needs only the
-    messages of the others."""
+    """The rows of the table, each in a module that is imported at the API's first request."""
 
     def __init__(self, package: str, names: Sequence[str]) -> None:
         """`names` are the names of APIs, and of the modules in `package`, or in its packages, that have their rows."""
@@ -157,7 +156,7 @@ class Apis:
     def ranges(self) -> Iterator[tuple[ApiKey, Versions]]:
         """Yields each API with the versions that are served."""
         for key in map(ApiKey, self._names):
-            yield key, identity(messages_of(key).request).versions
+            yield key, key.versions
 
     def find(self, key: int) -> Api | None:
         """Returns the row of an API; None when it is not served."""

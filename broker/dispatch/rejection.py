@@ -13,7 +13,8 @@ from broker.dispatch.api import Api
 from coordinator.cluster.rejections import error_message
 from protocol.api_key import ApiKey
 from protocol.errors import KafkaError
-from protocol.schema import NONE, Versions, fields_of, parse_versions
+from protocol.schema import fields_of
+from protocol.versions import NONE, Versions, parse_versions
 
 E = TypeVar("E")
 

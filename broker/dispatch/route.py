@@ -24,8 +24,9 @@ from protocol.budget import TooManyItems
 from protocol.codec import MALFORMED, Decoder, Encoder, bounded_decoder, decoder, encoder
 from protocol.connection import response_frame
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
-from protocol.schema import ANY_VERSION, fields_of, identity
+from protocol.schema import fields_of, identity
 from protocol.types import Buffer
+from protocol.versions import ANY_VERSION
 
 if TYPE_CHECKING:
     from broker.request.client_quotas import ClientQuotas

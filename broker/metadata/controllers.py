@@ -20,7 +20,7 @@ from client.settings import Settings
 from coordinator.quorum.leadership import Leadership, Location
 from protocol.backoff import Backoff
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
-from protocol.schema import ANY_VERSION
+from protocol.versions import ANY_VERSION
 
 R = TypeVar("R")
 

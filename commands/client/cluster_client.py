@@ -34,8 +34,8 @@ from protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.schema import ANY_VERSION
 from protocol.types import uuid_to_text
+from protocol.versions import ANY_VERSION
 
 R = TypeVar("R")
 T = TypeVar("T")

@@ -23,8 +23,8 @@ from protocol.records.batch import BatchHeader, TimestampType, iter_batches, mag
 from protocol.records.control import ControlType
 from protocol.records.message_set import read_messages
 from protocol.records.record import Record, read_records
-from protocol.schema import ANY_VERSION
 from protocol.types import NO_UUID, Buffer, TopicPartition
+from protocol.versions import ANY_VERSION
 
 NAMES_VERSION: Final = 12
 """The last version of Fetch with topic names, for a cluster whose topics have no ids. With an id, a broker refuses to

@@ -12,7 +12,7 @@ from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.requester import Requester
 from coordinator.cluster.security.mutation_quota import MutationQuota
 from coordinator.cluster.topics.names import EVERYTHING
-from protocol.schema import ANY_VERSION
+from protocol.versions import ANY_VERSION
 
 R = TypeVar("R")
 

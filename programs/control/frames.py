@@ -13,8 +13,8 @@ from programs.control.request_view import RequestView
 from protocol.codec import decode, encode, encoder
 from protocol.connection import response_frame
 from protocol.primitives import read_uvarint
-from protocol.schema import Versions
 from protocol.types import Buffer
+from protocol.versions import Versions
 
 RESPONSE_HEAD_BYTES: Final = 8
 """Bytes of the size and the correlation id."""

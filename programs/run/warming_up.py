@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from broker.clock import next_turn
 from broker.config import BrokerConfig
 from broker.handlers import APIS
-from broker.network.memory_back import trim
 from coordinator.cluster.decisions import DECISIONS
 from protocol.api_key import ApiKey
 from protocol.lazy import lazy
@@ -39,17 +38,13 @@ async def warm_up(config: BrokerConfig) -> None:
         gc.collect(0)  # a class with slots was made twice: the next module reuses the first one's memory
         await next_turn()
     gc.freeze()
-    if (malloc_trim := trim()) is not None:
-        malloc_trim(0)  # what the imports no longer need
 
 
 def _imports(config: BrokerConfig) -> Iterator[object]:
     """Imports a module at each step."""
     if config.is_broker:
-        yield from APIS.ranges()  # for ApiVersions
         yield from map(APIS.find, COMMON)
     if config.bound_controllers:
-        yield from controller.CONTROLLER_APIS.ranges()
         yield from controller.CONTROLLER_APIS
         yield from (row.load() for row in DECISIONS.values())
     elif not config.has_remote_controllers:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from protocol.schema import message, struct, wire
+from protocol.schema import struct, versioned, wire
 from protocol.types import int32, int64
 
 
-@message(2, versions="0")
+@versioned(2, versions="0")
 class GroupMetadataKey:
     """The key of a classic group."""
 
     group: str = wire()
 
 
-@message(2, versions="0-4", flexible="4+")
+@versioned(2, versions="0-4", flexible="4+")
 class GroupMetadataValue:
     """A classic group's generation and members. Protocol and leader are null while the group is empty."""
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from protocol.schema import message, struct, wire
+from protocol.schema import struct, versioned, wire
 from protocol.types import int8, int32, int64, uuid
 
 
-@message(3, versions="0")
+@versioned(3, versions="0")
 class ConsumerGroupMetadataKey:
     """The key of a consumer group."""
 
     group_id: str = wire()
 
 
-@message(3, versions="0", flexible="0+")
+@versioned(3, versions="0", flexible="0+")
 class ConsumerGroupMetadataValue:
     """A consumer group's epoch, and the hash of the topics it depends on (KIP-1101)."""
 
@@ -21,14 +21,14 @@ class ConsumerGroupMetadataValue:
     metadata_hash: int64 = wire(tag=0, default=0)  # KIP-1101
 
 
-@message(4, versions="0")
+@versioned(4, versions="0")
 class ConsumerGroupPartitionMetadataKey:
     """The key of a consumer group's topics, up to Kafka 4.0."""
 
     group_id: str = wire()
 
 
-@message(4, versions="0", flexible="0+")
+@versioned(4, versions="0", flexible="0+")
 class ConsumerGroupPartitionMetadataValue:
     """The partitions and racks of subscribed topics; ConsumerGroupMetadataValue's hash replaces it (KIP-1101)."""
 
@@ -49,7 +49,7 @@ class PartitionMetadata:
     racks: list[str] = wire()
 
 
-@message(5, versions="0")
+@versioned(5, versions="0")
 class ConsumerGroupMemberMetadataKey:
     """The key of a member of a consumer group."""
 
@@ -57,7 +57,7 @@ class ConsumerGroupMemberMetadataKey:
     member_id: str = wire()
 
 
-@message(5, versions="0", flexible="0+")
+@versioned(5, versions="0", flexible="0+")
 class ConsumerGroupMemberMetadataValue:
     """A consumer group member's metadata, as the member reports it. Includes classic metadata if the member uses the
     classic protocol."""
@@ -87,14 +87,14 @@ class ClassicProtocol:
     metadata: bytes = wire()
 
 
-@message(6, versions="0")
+@versioned(6, versions="0")
 class ConsumerGroupTargetAssignmentMetadataKey:
     """The key of a consumer group's target assignment."""
 
     group_id: str = wire()
 
 
-@message(6, versions="0", flexible="0+")
+@versioned(6, versions="0", flexible="0+")
 class ConsumerGroupTargetAssignmentMetadataValue:
     """The group epoch of the target assignment, and the time of its computation (KIP-1263)."""
 
@@ -102,7 +102,7 @@ class ConsumerGroupTargetAssignmentMetadataValue:
     assignment_timestamp: int64 = wire(tag=0, default=0)  # KIP-1263
 
 
-@message(7, versions="0")
+@versioned(7, versions="0")
 class ConsumerGroupTargetAssignmentMemberKey:
     """The key of a member's target assignment."""
 
@@ -110,7 +110,7 @@ class ConsumerGroupTargetAssignmentMemberKey:
     member_id: str = wire()
 
 
-@message(7, versions="0", flexible="0+")
+@versioned(7, versions="0", flexible="0+")
 class ConsumerGroupTargetAssignmentMemberValue:
     """The partitions of a member's target assignment."""
 
@@ -123,7 +123,7 @@ class TopicPartitions:
     partitions: list[int32] = wire()
 
 
-@message(8, versions="0")
+@versioned(8, versions="0")
 class ConsumerGroupCurrentMemberAssignmentKey:
     """The key of a member's current assignment."""
 
@@ -131,7 +131,7 @@ class ConsumerGroupCurrentMemberAssignmentKey:
     member_id: str = wire()
 
 
-@message(8, versions="0", flexible="0+")
+@versioned(8, versions="0", flexible="0+")
 class ConsumerGroupCurrentMemberAssignmentValue:
     """A member's assignment at its epoch. State: 0 stable, 1 unrevoked partitions, 2 unreleased partitions, 127
     unknown."""
@@ -152,7 +152,7 @@ class AssignedTopicPartitions:
     assignment_epochs: list[int32] | None = wire(nullable="0+", tag=0)  # left out it is empty, not null
 
 
-@message(16, versions="0")
+@versioned(16, versions="0")
 class ConsumerGroupRegularExpressionKey:
     """The key of a regular expression that members subscribe to."""
 
@@ -160,7 +160,7 @@ class ConsumerGroupRegularExpressionKey:
     regular_expression: str = wire()
 
 
-@message(16, versions="0", flexible="0+")
+@versioned(16, versions="0", flexible="0+")
 class ConsumerGroupRegularExpressionValue:
     """The topics that the expression matched, at a version of the metadata."""
 

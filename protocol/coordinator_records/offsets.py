@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from protocol.schema import IMPLICIT, message, wire
+from protocol.schema import IMPLICIT, versioned, wire
 from protocol.types import int32, int64, uuid
 
 
-@message(1, versions="0")
+@versioned(1, versions="0")
 class OffsetCommitKey:
     """The key of a group's committed offset of a partition."""
 
@@ -15,7 +15,7 @@ class OffsetCommitKey:
     partition: int32 = wire()
 
 
-@message(1, versions="0-4", flexible="4+")
+@versioned(1, versions="0-4", flexible="4+")
 class OffsetCommitValue:
     """The next offset to read. Without an expire timestamp (-1) it expires by the group's retention."""
 
@@ -27,7 +27,7 @@ class OffsetCommitValue:
     topic_id: uuid = wire(versions="4+", tag=0, default=IMPLICIT)  # KIP-848
 
 
-@message(0, versions="0")
+@versioned(0, versions="0")
 class LegacyOffsetCommitKey:
     """The key of a committed offset in the format of Kafka 0.8."""
 
@@ -36,7 +36,7 @@ class LegacyOffsetCommitKey:
     partition: int32 = wire()
 
 
-@message(0, versions="0")
+@versioned(0, versions="0")
 class LegacyOffsetCommitValue:
     """A committed offset in the format of Kafka 0.8."""
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from protocol.schema import message, struct, wire
+from protocol.schema import struct, versioned, wire
 from protocol.types import int8, int32, int64, uuid
 
 
-@message(11, versions="0")
+@versioned(11, versions="0")
 class ShareGroupMetadataKey:
     """The key of a share group."""
 
     group_id: str = wire()
 
 
-@message(11, versions="0", flexible="0+")
+@versioned(11, versions="0", flexible="0+")
 class ShareGroupMetadataValue:
     """A share group's epoch, and the hash of the topics it depends on (KIP-1101)."""
 
@@ -21,7 +21,7 @@ class ShareGroupMetadataValue:
     metadata_hash: int64 = wire()
 
 
-@message(10, versions="0")
+@versioned(10, versions="0")
 class ShareGroupMemberMetadataKey:
     """The key of a member of a share group."""
 
@@ -29,7 +29,7 @@ class ShareGroupMemberMetadataKey:
     member_id: str = wire()
 
 
-@message(10, versions="0", flexible="0+")
+@versioned(10, versions="0", flexible="0+")
 class ShareGroupMemberMetadataValue:
     """A share group member's metadata, as the member reports it."""
 
@@ -39,14 +39,14 @@ class ShareGroupMemberMetadataValue:
     subscribed_topic_names: list[str] = wire()
 
 
-@message(12, versions="0")
+@versioned(12, versions="0")
 class ShareGroupTargetAssignmentMetadataKey:
     """The key of a share group's target assignment."""
 
     group_id: str = wire()
 
 
-@message(12, versions="0", flexible="0+")
+@versioned(12, versions="0", flexible="0+")
 class ShareGroupTargetAssignmentMetadataValue:
     """The group epoch of the target assignment, and the time of its computation (KIP-1263)."""
 
@@ -54,7 +54,7 @@ class ShareGroupTargetAssignmentMetadataValue:
     assignment_timestamp: int64 = wire(tag=0, default=0)  # KIP-1263
 
 
-@message(13, versions="0")
+@versioned(13, versions="0")
 class ShareGroupTargetAssignmentMemberKey:
     """The key of a member's target assignment."""
 
@@ -62,7 +62,7 @@ class ShareGroupTargetAssignmentMemberKey:
     member_id: str = wire()
 
 
-@message(13, versions="0", flexible="0+")
+@versioned(13, versions="0", flexible="0+")
 class ShareGroupTargetAssignmentMemberValue:
     """The partitions of a member's target assignment."""
 
@@ -75,7 +75,7 @@ class TopicPartitions:
     partitions: list[int32] = wire()
 
 
-@message(14, versions="0")
+@versioned(14, versions="0")
 class ShareGroupCurrentMemberAssignmentKey:
     """The key of a member's current assignment."""
 
@@ -83,7 +83,7 @@ class ShareGroupCurrentMemberAssignmentKey:
     member_id: str = wire()
 
 
-@message(14, versions="0", flexible="0+")
+@versioned(14, versions="0", flexible="0+")
 class ShareGroupCurrentMemberAssignmentValue:
     """A member's assignment at its epoch."""
 
@@ -93,14 +93,14 @@ class ShareGroupCurrentMemberAssignmentValue:
     assigned_partitions: list[TopicPartitions] = wire()
 
 
-@message(15, versions="0")
+@versioned(15, versions="0")
 class ShareGroupStatePartitionMetadataKey:
     """The key of a share group's partitions with state."""
 
     group_id: str = wire()
 
 
-@message(15, versions="0", flexible="0+")
+@versioned(15, versions="0", flexible="0+")
 class ShareGroupStatePartitionMetadataValue:
     """The share partitions whose state is being initialized, is initialized, or is being deleted."""
 

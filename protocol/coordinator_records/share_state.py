@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from protocol.schema import message, struct, wire
+from protocol.schema import struct, versioned, wire
 from protocol.types import int8, int16, int32, int64, uuid
 
 
-@message(0, versions="0")
+@versioned(0, versions="0")
 class ShareSnapshotKey:
     """The key of a share partition's snapshot."""
 
@@ -15,7 +15,7 @@ class ShareSnapshotKey:
     partition: int32 = wire()
 
 
-@message(0, versions="0", flexible="0+")
+@versioned(0, versions="0", flexible="0+")
 class ShareSnapshotValue:
     """A share partition's whole state. Updates with the same snapshot epoch apply to it."""
 
@@ -39,7 +39,7 @@ class StateBatch:
     delivery_count: int16 = wire()
 
 
-@message(1, versions="0")
+@versioned(1, versions="0")
 class ShareUpdateKey:
     """The key of a change to a share partition."""
 
@@ -48,7 +48,7 @@ class ShareUpdateKey:
     partition: int32 = wire()
 
 
-@message(1, versions="0", flexible="0+")
+@versioned(1, versions="0", flexible="0+")
 class ShareUpdateValue:
     """Changes to a share partition's state. Start offset -1 means no change."""
 

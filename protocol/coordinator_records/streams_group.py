@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from protocol.schema import message, struct, wire
+from protocol.schema import struct, versioned, wire
 from protocol.types import int8, int16, int32, int64, uint16
 
 
-@message(17, versions="0")
+@versioned(17, versions="0")
 class StreamsGroupMetadataKey:
     """The key of a streams group."""
 
     group_id: str = wire()
 
 
-@message(17, versions="0", flexible="0+")
+@versioned(17, versions="0", flexible="0+")
 class StreamsGroupMetadataValue:
     """A streams group's epoch, the hash of its topics, and the configs of its last assignment."""
 
@@ -31,7 +31,7 @@ class LastAssignmentConfig:
     value: str = wire()
 
 
-@message(19, versions="0")
+@versioned(19, versions="0")
 class StreamsGroupMemberMetadataKey:
     """The key of a member of a streams group."""
 
@@ -39,7 +39,7 @@ class StreamsGroupMemberMetadataKey:
     member_id: str = wire()
 
 
-@message(19, versions="0", flexible="0+")
+@versioned(19, versions="0", flexible="0+")
 class StreamsGroupMemberMetadataValue:
     """A streams group member's metadata, as the member reports it."""
 
@@ -66,14 +66,14 @@ class KeyValue:
     value: str = wire()
 
 
-@message(20, versions="0")
+@versioned(20, versions="0")
 class StreamsGroupTargetAssignmentMetadataKey:
     """The key of a streams group's target assignment."""
 
     group_id: str = wire()
 
 
-@message(20, versions="0", flexible="0+")
+@versioned(20, versions="0", flexible="0+")
 class StreamsGroupTargetAssignmentMetadataValue:
     """The group epoch of the target assignment, and the time of its computation (KIP-1263)."""
 
@@ -81,7 +81,7 @@ class StreamsGroupTargetAssignmentMetadataValue:
     assignment_timestamp: int64 = wire(tag=0, default=0)  # KIP-1263
 
 
-@message(21, versions="0")
+@versioned(21, versions="0")
 class StreamsGroupTargetAssignmentMemberKey:
     """The key of a member's target assignment."""
 
@@ -89,7 +89,7 @@ class StreamsGroupTargetAssignmentMemberKey:
     member_id: str = wire()
 
 
-@message(21, versions="0", flexible="0+")
+@versioned(21, versions="0", flexible="0+")
 class StreamsGroupTargetAssignmentMemberValue:
     """The partitions of a member's target assignment."""
 
@@ -106,7 +106,7 @@ class TaskIds:
     partitions: list[int32] = wire()
 
 
-@message(22, versions="0")
+@versioned(22, versions="0")
 class StreamsGroupCurrentMemberAssignmentKey:
     """The key of a member's current assignment."""
 
@@ -114,7 +114,7 @@ class StreamsGroupCurrentMemberAssignmentKey:
     member_id: str = wire()
 
 
-@message(22, versions="0", flexible="0+")
+@versioned(22, versions="0", flexible="0+")
 class StreamsGroupCurrentMemberAssignmentValue:
     """A member's assignment at its epoch."""
 
@@ -136,14 +136,14 @@ class CurrentTaskIds:
     assignment_epochs: list[int32] | None = wire(nullable="0+", tag=0)  # left out it is empty, not null
 
 
-@message(23, versions="0")
+@versioned(23, versions="0")
 class StreamsGroupTopologyKey:
     """The key of a streams group's topology."""
 
     group_id: str = wire()
 
 
-@message(23, versions="0", flexible="0+")
+@versioned(23, versions="0", flexible="0+")
 class StreamsGroupTopologyValue:
     """A streams group's topology, as its first member described it."""
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from protocol.schema import message, struct, wire
+from protocol.schema import struct, versioned, wire
 from protocol.types import int8, int16, int32, int64
 
 
-@message(0, versions="0")
+@versioned(0, versions="0")
 class TransactionLogKey:
     """The key of a transactional id's state."""
 
     transactional_id: str = wire()
 
 
-@message(0, versions="0-1", flexible="1+")
+@versioned(0, versions="0-1", flexible="1+")
 class TransactionLogValue:
     """A transactional id's producer and transaction. Status: 0 empty, 1 ongoing, 2 prepare commit, 3 prepare abort, 4
     complete commit, 5 complete abort, 6 dead, 7 prepare epoch fence."""

@@ -7,7 +7,7 @@ from protocol.schema import message, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.ADD_OFFSETS_TO_TXN, versions="0-4", flexible="3+")
+@message(ApiKey.ADD_OFFSETS_TO_TXN)
 class AddOffsetsToTxnRequest:
     """Adds a group's offsets partition to a transaction."""
 
@@ -17,7 +17,7 @@ class AddOffsetsToTxnRequest:
     group_id: str = wire()
 
 
-@message(ApiKey.ADD_OFFSETS_TO_TXN, versions="0-4", flexible="3+")
+@message(ApiKey.ADD_OFFSETS_TO_TXN)
 class AddOffsetsToTxnResponse:
     """The error code of the addition."""
 

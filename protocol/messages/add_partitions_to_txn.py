@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
+@message(ApiKey.ADD_PARTITIONS_TO_TXN)
 class AddPartitionsToTxnRequest:
     """Adds partitions to transactions. Brokers use the batched form to verify transactions (KIP-890)."""
 
@@ -35,7 +35,7 @@ class AddPartitionsToTxnTopic:
     partitions: list[int32] = wire()
 
 
-@message(ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
+@message(ApiKey.ADD_PARTITIONS_TO_TXN)
 class AddPartitionsToTxnResponse:
     """The error code for each partition, by transaction since version 4."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, uint16, uuid
 
 
-@message(ApiKey.ADD_RAFT_VOTER, versions="0-1", flexible="0+")
+@message(ApiKey.ADD_RAFT_VOTER)
 class AddRaftVoterRequest:
     """Adds a voter to the KRaft quorum (KIP-853)."""
 
@@ -28,7 +28,7 @@ class Listener:
     port: uint16 = wire()
 
 
-@message(ApiKey.ADD_RAFT_VOTER, versions="0-1", flexible="0+")
+@message(ApiKey.ADD_RAFT_VOTER)
 class AddRaftVoterResponse:
     """The error code of the addition."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.ALLOCATE_PRODUCER_IDS, versions="0", flexible="0+")
+@message(ApiKey.ALLOCATE_PRODUCER_IDS)
 class AllocateProducerIdsRequest:
     """A broker asks the controller for a block of producer ids (KIP-730)."""
 
@@ -15,7 +15,7 @@ class AllocateProducerIdsRequest:
     broker_epoch: int64 = wire(default=-1)
 
 
-@message(ApiKey.ALLOCATE_PRODUCER_IDS, versions="0", flexible="0+")
+@message(ApiKey.ALLOCATE_PRODUCER_IDS)
 class AllocateProducerIdsResponse:
     """The block: its first id and its length."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import float64, int16, int32
 
 
-@message(ApiKey.ALTER_CLIENT_QUOTAS, versions="0-1", flexible="1+")
+@message(ApiKey.ALTER_CLIENT_QUOTAS)
 class AlterClientQuotasRequest:
     """Sets or removes quotas of users, client ids and addresses (KIP-546)."""
 
@@ -40,7 +40,7 @@ class OpData:
     remove: bool = wire()
 
 
-@message(ApiKey.ALTER_CLIENT_QUOTAS, versions="0-1", flexible="1+")
+@message(ApiKey.ALTER_CLIENT_QUOTAS)
 class AlterClientQuotasResponse:
     """The error code for each entity."""
 

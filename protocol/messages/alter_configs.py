@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32
 
 
-@message(ApiKey.ALTER_CONFIGS, versions="0-2", flexible="2+")
+@message(ApiKey.ALTER_CONFIGS)
 class AlterConfigsRequest:
     """Replaces all dynamic configs of resources by the request's configs."""
 
@@ -32,7 +32,7 @@ class AlterableConfig:
     value: str | None = wire(nullable="0+")
 
 
-@message(ApiKey.ALTER_CONFIGS, versions="0-2", flexible="2+")
+@message(ApiKey.ALTER_CONFIGS)
 class AlterConfigsResponse:
     """The error code for each resource."""
 

@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int8, int16, int32, int64, uuid
 
 
-@message(ApiKey.ALTER_PARTITION, versions="2-3", flexible="0+")
+@message(ApiKey.ALTER_PARTITION)
 class AlterPartitionRequest:
     """A leader asks the controller to change a partition's in-sync replicas (KIP-497, KIP-841)."""
 
@@ -42,7 +42,7 @@ class BrokerState:
     broker_epoch: int64 = wire(default=-1)
 
 
-@message(ApiKey.ALTER_PARTITION, versions="2-3", flexible="0+")
+@message(ApiKey.ALTER_PARTITION)
 class AlterPartitionResponse:
     """The partitions' state after the change."""
 

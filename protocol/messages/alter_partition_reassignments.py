@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32
 
 
-@message(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions="0-1", flexible="0+")
+@message(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
 class AlterPartitionReassignmentsRequest:
     """Starts reassignments of replicas, or cancels them with null replicas (KIP-455)."""
 
@@ -30,7 +30,7 @@ class ReassignablePartition:
     replicas: list[int32] | None = wire(nullable="0+", default=None)
 
 
-@message(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions="0-1", flexible="0+")
+@message(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
 class AlterPartitionReassignmentsResponse:
     """The error code for each reassignment."""
 

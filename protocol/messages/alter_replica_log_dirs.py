@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32
 
 
-@message(ApiKey.ALTER_REPLICA_LOG_DIRS, versions="0-2", flexible="2+")
+@message(ApiKey.ALTER_REPLICA_LOG_DIRS)
 class AlterReplicaLogDirsRequest:
     """Moves replicas between the log directories of one broker."""
 
@@ -28,7 +28,7 @@ class AlterReplicaLogDirTopic:
     partitions: list[int32] = wire()
 
 
-@message(ApiKey.ALTER_REPLICA_LOG_DIRS, versions="0-2", flexible="2+")
+@message(ApiKey.ALTER_REPLICA_LOG_DIRS)
 class AlterReplicaLogDirsResponse:
     """The error code for each move."""
 

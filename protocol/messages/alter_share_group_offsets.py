@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, int64, uuid
 
 
-@message(ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions="0", flexible="0+")
+@message(ApiKey.ALTER_SHARE_GROUP_OFFSETS)
 class AlterShareGroupOffsetsRequest:
     """Sets the start offsets of an empty share group's partitions (KIP-932)."""
 
@@ -29,7 +29,7 @@ class AlterShareGroupOffsetsRequestPartition:
     start_offset: int64 = wire()
 
 
-@message(ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions="0", flexible="0+")
+@message(ApiKey.ALTER_SHARE_GROUP_OFFSETS)
 class AlterShareGroupOffsetsResponse:
     """The error code for each share partition."""
 

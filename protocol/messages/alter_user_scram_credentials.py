@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32
 
 
-@message(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
+@message(ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
 class AlterUserScramCredentialsRequest:
     """Sets and removes users' SCRAM credentials (KIP-554)."""
 
@@ -34,7 +34,7 @@ class ScramCredentialUpsertion:
     salted_password: bytes = wire()
 
 
-@message(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
+@message(ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
 class AlterUserScramCredentialsResponse:
     """The error code for each user."""
 

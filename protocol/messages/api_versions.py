@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.API_VERSIONS, versions="0-5", flexible="3+")
+@message(ApiKey.API_VERSIONS)
 class ApiVersionsRequest:
     """A client's first request: its software, the broker that it expects, and a query of the supported versions."""
 
@@ -17,7 +17,7 @@ class ApiVersionsRequest:
     node_id: int32 = wire(versions="5+", default=-1)  # KIP-1242
 
 
-@message(ApiKey.API_VERSIONS, versions="0-5", flexible="3+")
+@message(ApiKey.API_VERSIONS)
 class ApiVersionsResponse:
     """The version ranges of every API, and the features of the cluster."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, int64, uuid
 
 
-@message(ApiKey.ASSIGN_REPLICAS_TO_DIRS, versions="0", flexible="0+")
+@message(ApiKey.ASSIGN_REPLICAS_TO_DIRS)
 class AssignReplicasToDirsRequest:
     """A broker reports the log directories of its replicas to the controller (KIP-858)."""
 
@@ -35,7 +35,7 @@ class PartitionData:
     partition_index: int32 = wire()
 
 
-@message(ApiKey.ASSIGN_REPLICAS_TO_DIRS, versions="0", flexible="0+")
+@message(ApiKey.ASSIGN_REPLICAS_TO_DIRS)
 class AssignReplicasToDirsResponse:
     """The error code for each assignment."""
 

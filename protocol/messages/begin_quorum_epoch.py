@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, uint16, uuid
 
 
-@message(ApiKey.BEGIN_QUORUM_EPOCH, versions="0-1", flexible="1+")
+@message(ApiKey.BEGIN_QUORUM_EPOCH)
 class BeginQuorumEpochRequest:
     """A new KRaft leader announces its epoch to the voters (KIP-595)."""
 
@@ -40,7 +40,7 @@ class LeaderEndpoint:
     port: uint16 = wire()
 
 
-@message(ApiKey.BEGIN_QUORUM_EPOCH, versions="0-1", flexible="1+")
+@message(ApiKey.BEGIN_QUORUM_EPOCH)
 class BeginQuorumEpochResponse:
     """The voter's acceptance of the leader, as an error code."""
 

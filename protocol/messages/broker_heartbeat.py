@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, wire
 from protocol.types import int16, int32, int64, uuid
 
 
-@message(ApiKey.BROKER_HEARTBEAT, versions="0-2", flexible="0+")
+@message(ApiKey.BROKER_HEARTBEAT)
 class BrokerHeartbeatRequest:
     """A broker's heartbeat to the controller, with its metadata offset, and its wish to be fenced or to stop
     (KIP-631)."""
@@ -21,7 +21,7 @@ class BrokerHeartbeatRequest:
     cordoned_log_dirs: list[uuid] | None = wire(versions="2+", nullable="2+", tag=1, default=None)  # KIP-1066
 
 
-@message(ApiKey.BROKER_HEARTBEAT, versions="0-2", flexible="0+")
+@message(ApiKey.BROKER_HEARTBEAT)
 class BrokerHeartbeatResponse:
     """Flags for the broker: it is caught up, is fenced, may stop."""
 

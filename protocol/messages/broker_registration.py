@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, int64, uint16, uuid
 
 
-@message(ApiKey.BROKER_REGISTRATION, versions="0-4", flexible="0+")
+@message(ApiKey.BROKER_REGISTRATION)
 class BrokerRegistrationRequest:
     """A starting broker registers with the KRaft controller (KIP-631)."""
 
@@ -41,7 +41,7 @@ class Feature:
     max_supported_version: int16 = wire()
 
 
-@message(ApiKey.BROKER_REGISTRATION, versions="0-4", flexible="0+")
+@message(ApiKey.BROKER_REGISTRATION)
 class BrokerRegistrationResponse:
     """The broker epoch, which the broker's heartbeats must contain."""
 

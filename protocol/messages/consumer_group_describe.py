@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32, uuid
 
 
-@message(ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1", flexible="0+")
+@message(ApiKey.CONSUMER_GROUP_DESCRIBE)
 class ConsumerGroupDescribeRequest:
     """Requests the state and members of consumer groups (KIP-848)."""
 
@@ -15,7 +15,7 @@ class ConsumerGroupDescribeRequest:
     include_authorized_operations: bool = wire()
 
 
-@message(ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1", flexible="0+")
+@message(ApiKey.CONSUMER_GROUP_DESCRIBE)
 class ConsumerGroupDescribeResponse:
     """Epochs, assignor, members and their current and target assignments."""
 

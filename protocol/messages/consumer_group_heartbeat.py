@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, uuid
 
 
-@message(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
+@message(ApiKey.CONSUMER_GROUP_HEARTBEAT)
 class ConsumerGroupHeartbeatRequest:
     """A heartbeat of a consumer group's member, which also joins, leaves, and reports changes (KIP-848)."""
 
@@ -29,7 +29,7 @@ class TopicPartitions:
     partitions: list[int32] = wire()
 
 
-@message(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
+@message(ApiKey.CONSUMER_GROUP_HEARTBEAT)
 class ConsumerGroupHeartbeatResponse:
     """The member's epoch, and its assignment if it changed."""
 

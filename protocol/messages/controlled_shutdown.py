@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.CONTROLLED_SHUTDOWN, versions="0-3", flexible="3+")
+@message(ApiKey.CONTROLLED_SHUTDOWN)
 class ControlledShutdownRequest:
     """A stopping broker asks a ZooKeeper-mode controller to move its leaderships away."""
 
@@ -15,7 +15,7 @@ class ControlledShutdownRequest:
     broker_epoch: int64 = wire(versions="2+", default=-1)  # KIP-380
 
 
-@message(ApiKey.CONTROLLED_SHUTDOWN, versions="0-3", flexible="3+")
+@message(ApiKey.CONTROLLED_SHUTDOWN)
 class ControlledShutdownResponse:
     """The partitions that the broker still leads."""
 

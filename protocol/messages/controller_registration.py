@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, uint16, uuid
 
 
-@message(ApiKey.CONTROLLER_REGISTRATION, versions="0", flexible="0+")
+@message(ApiKey.CONTROLLER_REGISTRATION)
 class ControllerRegistrationRequest:
     """A controller registers its endpoints and features with the active controller (KIP-919)."""
 
@@ -37,7 +37,7 @@ class Feature:
     max_supported_version: int16 = wire()
 
 
-@message(ApiKey.CONTROLLER_REGISTRATION, versions="0", flexible="0+")
+@message(ApiKey.CONTROLLER_REGISTRATION)
 class ControllerRegistrationResponse:
     """The error code of the registration."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32
 
 
-@message(ApiKey.CREATE_ACLS, versions="0-3", flexible="2+")
+@message(ApiKey.CREATE_ACLS)
 class CreateAclsRequest:
     """Access control entries to add."""
 
@@ -27,7 +27,7 @@ class AclCreation:
     permission_type: int8 = wire()
 
 
-@message(ApiKey.CREATE_ACLS, versions="0-3", flexible="2+")
+@message(ApiKey.CREATE_ACLS)
 class CreateAclsResponse:
     """The error code for each entry."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.CREATE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
+@message(ApiKey.CREATE_DELEGATION_TOKEN)
 class CreateDelegationTokenRequest:
     """Creates a delegation token, with which clients authenticate as its owner (KIP-48)."""
 
@@ -23,7 +23,7 @@ class CreatableRenewers:
     principal_name: str = wire()
 
 
-@message(ApiKey.CREATE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
+@message(ApiKey.CREATE_DELEGATION_TOKEN)
 class CreateDelegationTokenResponse:
     """The token's id, key and dates."""
 

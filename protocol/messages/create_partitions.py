@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32
 
 
-@message(ApiKey.CREATE_PARTITIONS, versions="0-3", flexible="2+")
+@message(ApiKey.CREATE_PARTITIONS)
 class CreatePartitionsRequest:
     """Adds partitions to topics, with or without an assignment of replicas."""
 
@@ -32,7 +32,7 @@ class CreatePartitionsAssignment:
     broker_ids: list[int32] = wire()
 
 
-@message(ApiKey.CREATE_PARTITIONS, versions="0-3", flexible="2+")
+@message(ApiKey.CREATE_PARTITIONS)
 class CreatePartitionsResponse:
     """The error code for each topic."""
 

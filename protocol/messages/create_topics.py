@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int8, int16, int32, uuid
 
 
-@message(ApiKey.CREATE_TOPICS, versions="0-7", flexible="5+")
+@message(ApiKey.CREATE_TOPICS)
 class CreateTopicsRequest:
     """Topics to create, with a number of partitions or an assignment of replicas, and configs."""
 
@@ -41,7 +41,7 @@ class CreatableTopicConfig:
     value: str | None = wire(nullable="0+")
 
 
-@message(ApiKey.CREATE_TOPICS, versions="0-7", flexible="5+")
+@message(ApiKey.CREATE_TOPICS)
 class CreateTopicsResponse:
     """Each topic's id and effective configs, or its error."""
 

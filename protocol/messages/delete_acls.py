@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32
 
 
-@message(ApiKey.DELETE_ACLS, versions="0-3", flexible="2+")
+@message(ApiKey.DELETE_ACLS)
 class DeleteAclsRequest:
     """Filters of access control entries. Every matching entry is deleted."""
 
@@ -28,7 +28,7 @@ class DeleteAclsFilter:
     permission_type: int8 = wire()
 
 
-@message(ApiKey.DELETE_ACLS, versions="0-3", flexible="2+")
+@message(ApiKey.DELETE_ACLS)
 class DeleteAclsResponse:
     """The entries that each filter deleted."""
 

@@ -7,14 +7,14 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32
 
 
-@message(ApiKey.DELETE_GROUPS, versions="0-3", flexible="2+")
+@message(ApiKey.DELETE_GROUPS)
 class DeleteGroupsRequest:
     """Empty groups to delete, with their offsets."""
 
     groups_names: list[str] = wire()
 
 
-@message(ApiKey.DELETE_GROUPS, versions="0-3", flexible="2+")
+@message(ApiKey.DELETE_GROUPS)
 class DeleteGroupsResponse:
     """The error code for each group."""
 

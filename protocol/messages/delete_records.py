@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.DELETE_RECORDS, versions="0-2", flexible="2+")
+@message(ApiKey.DELETE_RECORDS)
 class DeleteRecordsRequest:
     """Moves the log start offset of partitions up, which deletes earlier records."""
 
@@ -29,7 +29,7 @@ class DeleteRecordsPartition:
     offset: int64 = wire()
 
 
-@message(ApiKey.DELETE_RECORDS, versions="0-2", flexible="2+")
+@message(ApiKey.DELETE_RECORDS)
 class DeleteRecordsResponse:
     """Each partition's new log start offset."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, uuid
 
 
-@message(ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions="0", flexible="0+")
+@message(ApiKey.DELETE_SHARE_GROUP_OFFSETS)
 class DeleteShareGroupOffsetsRequest:
     """Deletes an empty share group's offsets of topics (KIP-932)."""
 
@@ -20,7 +20,7 @@ class DeleteShareGroupOffsetsRequestTopic:
     topic_name: str = wire()
 
 
-@message(ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions="0", flexible="0+")
+@message(ApiKey.DELETE_SHARE_GROUP_OFFSETS)
 class DeleteShareGroupOffsetsResponse:
     """The error code for each topic."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, uuid
 
 
-@message(ApiKey.DELETE_SHARE_GROUP_STATE, versions="0", flexible="0+")
+@message(ApiKey.DELETE_SHARE_GROUP_STATE)
 class DeleteShareGroupStateRequest:
     """Deletes the durable state of share partitions (KIP-932)."""
 
@@ -26,7 +26,7 @@ class PartitionData:
     partition: int32 = wire()
 
 
-@message(ApiKey.DELETE_SHARE_GROUP_STATE, versions="0", flexible="0+")
+@message(ApiKey.DELETE_SHARE_GROUP_STATE)
 class DeleteShareGroupStateResponse:
     """The error code for each share partition."""
 

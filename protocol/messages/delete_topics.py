@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, uuid
 
 
-@message(ApiKey.DELETE_TOPICS, versions="0-6", flexible="4+")
+@message(ApiKey.DELETE_TOPICS)
 class DeleteTopicsRequest:
     """Topics to delete, by name or id."""
 
@@ -24,7 +24,7 @@ class DeleteTopicState:
     topic_id: uuid = wire()
 
 
-@message(ApiKey.DELETE_TOPICS, versions="0-6", flexible="4+")
+@message(ApiKey.DELETE_TOPICS)
 class DeleteTopicsResponse:
     """The error code for each topic."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32
 
 
-@message(ApiKey.DESCRIBE_ACLS, versions="0-3", flexible="2+")
+@message(ApiKey.DESCRIBE_ACLS)
 class DescribeAclsRequest:
     """Requests the access control entries that match a filter."""
 
@@ -20,7 +20,7 @@ class DescribeAclsRequest:
     permission_type: int8 = wire()
 
 
-@message(ApiKey.DESCRIBE_ACLS, versions="0-3", flexible="2+")
+@message(ApiKey.DESCRIBE_ACLS)
 class DescribeAclsResponse:
     """Matching entries, by resource."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import float64, int8, int16, int32
 
 
-@message(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions="0-1", flexible="1+")
+@message(ApiKey.DESCRIBE_CLIENT_QUOTAS)
 class DescribeClientQuotasRequest:
     """Requests the quotas of users, client ids and addresses that match (KIP-546)."""
 
@@ -24,7 +24,7 @@ class ComponentData:
     match: str | None = wire(nullable="0+")
 
 
-@message(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions="0-1", flexible="1+")
+@message(ApiKey.DESCRIBE_CLIENT_QUOTAS)
 class DescribeClientQuotasResponse:
     """Quota values by entity."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32
 
 
-@message(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
+@message(ApiKey.DESCRIBE_CLUSTER)
 class DescribeClusterRequest:
     """Requests the cluster id and its brokers, or its controllers (KIP-700, KIP-919)."""
 
@@ -16,7 +16,7 @@ class DescribeClusterRequest:
     include_fenced_brokers: bool = wire(versions="2+", default=False)  # KIP-1073
 
 
-@message(ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
+@message(ApiKey.DESCRIBE_CLUSTER)
 class DescribeClusterResponse:
     """Cluster id, controller, and the endpoints of the nodes."""
 

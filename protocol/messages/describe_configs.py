@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int8, int16, int32
 
 
-@message(ApiKey.DESCRIBE_CONFIGS, versions="0-4", flexible="4+")
+@message(ApiKey.DESCRIBE_CONFIGS)
 class DescribeConfigsRequest:
     """Requests the configs of resources, such as topics, brokers and groups. Null keys request all."""
 
@@ -25,7 +25,7 @@ class DescribeConfigsResource:
     configuration_keys: list[str] | None = wire(nullable="0+")
 
 
-@message(ApiKey.DESCRIBE_CONFIGS, versions="0-4", flexible="4+")
+@message(ApiKey.DESCRIBE_CONFIGS)
 class DescribeConfigsResponse:
     """Values with source, type, synonyms and documentation."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
+@message(ApiKey.DESCRIBE_DELEGATION_TOKEN)
 class DescribeDelegationTokenRequest:
     """Requests the delegation tokens of owners. Null owners request all."""
 
@@ -20,7 +20,7 @@ class DescribeDelegationTokenOwner:
     principal_name: str = wire()
 
 
-@message(ApiKey.DESCRIBE_DELEGATION_TOKEN, versions="0-3", flexible="2+")
+@message(ApiKey.DESCRIBE_DELEGATION_TOKEN)
 class DescribeDelegationTokenResponse:
     """The tokens, with owner, requester and renewers."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32
 
 
-@message(ApiKey.DESCRIBE_GROUPS, versions="0-6", flexible="5+")
+@message(ApiKey.DESCRIBE_GROUPS)
 class DescribeGroupsRequest:
     """Requests the state and members of classic groups."""
 
@@ -15,7 +15,7 @@ class DescribeGroupsRequest:
     include_authorized_operations: bool = wire(versions="3+", default=False)  # KIP-430
 
 
-@message(ApiKey.DESCRIBE_GROUPS, versions="0-6", flexible="5+")
+@message(ApiKey.DESCRIBE_GROUPS)
 class DescribeGroupsResponse:
     """State, protocol and members of each group."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.DESCRIBE_LOG_DIRS, versions="0-5", flexible="2+")
+@message(ApiKey.DESCRIBE_LOG_DIRS)
 class DescribeLogDirsRequest:
     """Requests the contents of a broker's log directories. Null topics request all."""
 
@@ -20,7 +20,7 @@ class DescribableLogDirTopic:
     partitions: list[int32] = wire()
 
 
-@message(ApiKey.DESCRIBE_LOG_DIRS, versions="0-5", flexible="2+")
+@message(ApiKey.DESCRIBE_LOG_DIRS)
 class DescribeLogDirsResponse:
     """Sizes and lags by log directory, topic and partition."""
 

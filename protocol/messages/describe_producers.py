@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.DESCRIBE_PRODUCERS, versions="0", flexible="0+")
+@message(ApiKey.DESCRIBE_PRODUCERS)
 class DescribeProducersRequest:
     """Requests the active producers of partitions from their leaders (KIP-664)."""
 
@@ -20,7 +20,7 @@ class TopicRequest:
     partition_indexes: list[int32] = wire()
 
 
-@message(ApiKey.DESCRIBE_PRODUCERS, versions="0", flexible="0+")
+@message(ApiKey.DESCRIBE_PRODUCERS)
 class DescribeProducersResponse:
     """Producer state by partition, with the start of an open transaction."""
 

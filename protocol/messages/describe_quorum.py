@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, int64, uint16, uuid
 
 
-@message(ApiKey.DESCRIBE_QUORUM, versions="0-2", flexible="0+")
+@message(ApiKey.DESCRIBE_QUORUM)
 class DescribeQuorumRequest:
     """Requests the state of the KRaft quorum (KIP-642)."""
 
@@ -25,7 +25,7 @@ class PartitionData:
     partition_index: int32 = wire()
 
 
-@message(ApiKey.DESCRIBE_QUORUM, versions="0-2", flexible="0+")
+@message(ApiKey.DESCRIBE_QUORUM)
 class DescribeQuorumResponse:
     """The leader, its epoch, and the progress of each voter and observer."""
 

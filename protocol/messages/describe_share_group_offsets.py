@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, int64, uuid
 
 
-@message(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions="0-1", flexible="0+")
+@message(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS)
 class DescribeShareGroupOffsetsRequest:
     """Requests the start offsets of share partitions. Null topics request all (KIP-932)."""
 
@@ -26,7 +26,7 @@ class DescribeShareGroupOffsetsRequestTopic:
     partitions: list[int32] = wire()
 
 
-@message(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions="0-1", flexible="0+")
+@message(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS)
 class DescribeShareGroupOffsetsResponse:
     """Start offset and leader epoch by share partition."""
 

@@ -46,7 +46,7 @@ class DeliveryReason(IntEnum):
     """The log doesn't have them any longer."""
 
 
-@message(ApiKey.DESCRIBE_SHARE_GROUP_RECORDS, versions="0", flexible="0+")
+@message(ApiKey.DESCRIBE_SHARE_GROUP_RECORDS)
 class DescribeShareGroupRecordsRequest:
     """Requests the records of share partitions from the brokers that lead them: in flight, and after that."""
 
@@ -69,7 +69,7 @@ class DescribeShareGroupRecordsRequestPartition:
     """The first offset to describe; below the start offset it means the start offset."""
 
 
-@message(ApiKey.DESCRIBE_SHARE_GROUP_RECORDS, versions="0", flexible="0+")
+@message(ApiKey.DESCRIBE_SHARE_GROUP_RECORDS)
 class DescribeShareGroupRecordsResponse:
     """The records of share partitions as ranges, and the group's options on which their delivery depends."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, uuid
 
 
-@message(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions="0", flexible="0+")
+@message(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
 class DescribeTopicPartitionsRequest:
     """Pages through topics' partitions from a cursor on (KIP-966)."""
 
@@ -29,7 +29,7 @@ class Cursor:
     partition_index: int32 = wire()
 
 
-@message(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions="0", flexible="0+")
+@message(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
 class DescribeTopicPartitionsResponse:
     """Partitions with eligible leader replicas, and the cursor of the next page."""
 

@@ -7,14 +7,14 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.DESCRIBE_TRANSACTIONS, versions="0", flexible="0+")
+@message(ApiKey.DESCRIBE_TRANSACTIONS)
 class DescribeTransactionsRequest:
     """Requests from coordinators the state of transactions (KIP-664)."""
 
     transactional_ids: list[str] = wire()
 
 
-@message(ApiKey.DESCRIBE_TRANSACTIONS, versions="0", flexible="0+")
+@message(ApiKey.DESCRIBE_TRANSACTIONS)
 class DescribeTransactionsResponse:
     """State, timeout, start and partitions of each transaction."""
 

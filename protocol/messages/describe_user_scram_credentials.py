@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32
 
 
-@message(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
+@message(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
 class DescribeUserScramCredentialsRequest:
     """Requests the mechanisms of users' SCRAM credentials. Null users request all (KIP-554)."""
 
@@ -19,7 +19,7 @@ class UserName:
     name: str = wire()
 
 
-@message(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")
+@message(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
 class DescribeUserScramCredentialsResponse:
     """Mechanisms and iterations by user; never the keys."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32
 
 
-@message(ApiKey.ELECT_LEADERS, versions="0-2", flexible="2+")
+@message(ApiKey.ELECT_LEADERS)
 class ElectLeadersRequest:
     """Elects preferred or unclean leaders. Null partitions request all."""
 
@@ -24,7 +24,7 @@ class TopicPartitions:
     partitions: list[int32] = wire()
 
 
-@message(ApiKey.ELECT_LEADERS, versions="0-2", flexible="2+")
+@message(ApiKey.ELECT_LEADERS)
 class ElectLeadersResponse:
     """The error code of each election."""
 

@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, uint16, uuid
 
 
-@message(ApiKey.END_QUORUM_EPOCH, versions="0-1", flexible="1+")
+@message(ApiKey.END_QUORUM_EPOCH)
 class EndQuorumEpochRequest:
     """A resigning KRaft leader tells its preferred successors to start an election (KIP-595)."""
 
@@ -46,7 +46,7 @@ class LeaderEndpoint:
     port: uint16 = wire()
 
 
-@message(ApiKey.END_QUORUM_EPOCH, versions="0-1", flexible="1+")
+@message(ApiKey.END_QUORUM_EPOCH)
 class EndQuorumEpochResponse:
     """The error code of the voter."""
 

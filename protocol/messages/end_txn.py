@@ -7,7 +7,7 @@ from protocol.schema import message, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.END_TXN, versions="0-5", flexible="3+")
+@message(ApiKey.END_TXN)
 class EndTxnRequest:
     """A producer commits or aborts its transaction."""
 
@@ -17,7 +17,7 @@ class EndTxnRequest:
     committed: bool = wire()
 
 
-@message(ApiKey.END_TXN, versions="0-5", flexible="3+")
+@message(ApiKey.END_TXN)
 class EndTxnResponse:
     """The error code, and since version 5 the bumped epoch."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, wire
 from protocol.types import int16
 
 
-@message(ApiKey.ENVELOPE, versions="0", flexible="0+")
+@message(ApiKey.ENVELOPE)
 class EnvelopeRequest:
     """A request that a broker forwards to the controller, with the principal it came from (KIP-590)."""
 
@@ -16,7 +16,7 @@ class EnvelopeRequest:
     client_host_address: bytes = wire()
 
 
-@message(ApiKey.ENVELOPE, versions="0", flexible="0+")
+@message(ApiKey.ENVELOPE)
 class EnvelopeResponse:
     """The response to return to the client, including its header."""
 

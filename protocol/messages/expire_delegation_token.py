@@ -7,7 +7,7 @@ from protocol.schema import message, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.EXPIRE_DELEGATION_TOKEN, versions="0-2", flexible="2+")
+@message(ApiKey.EXPIRE_DELEGATION_TOKEN)
 class ExpireDelegationTokenRequest:
     """Changes a delegation token's expiry. A negative period expires the token immediately."""
 
@@ -15,7 +15,7 @@ class ExpireDelegationTokenRequest:
     expiry_time_period_ms: int64 = wire()
 
 
-@message(ApiKey.EXPIRE_DELEGATION_TOKEN, versions="0-2", flexible="2+")
+@message(ApiKey.EXPIRE_DELEGATION_TOKEN)
 class ExpireDelegationTokenResponse:
     """The token's new expiry."""
 

@@ -8,7 +8,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int8, int16, int32, int64, uuid
 
 
-@message(ApiKey.FETCH, versions="0-18", flexible="12+")
+@message(ApiKey.FETCH)
 class FetchRequest:
     """A consumer or follower fetches records from given offsets on, optionally in a fetch session."""
 
@@ -64,7 +64,7 @@ class ForgottenTopic:
     partitions: list[int32] = wire()
 
 
-@message(ApiKey.FETCH, versions="0-18", flexible="12+")
+@message(ApiKey.FETCH)
 class FetchResponse:
     """Record batches by partition, with the partition's watermarks and leader."""
 

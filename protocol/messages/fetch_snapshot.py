@@ -8,7 +8,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, int64, uint16, uuid
 
 
-@message(ApiKey.FETCH_SNAPSHOT, versions="0-1", flexible="0+")
+@message(ApiKey.FETCH_SNAPSHOT)
 class FetchSnapshotRequest:
     """A KRaft follower reads a part of the leader's snapshot (KIP-630)."""
 
@@ -41,7 +41,7 @@ class SnapshotId:
     epoch: int32 = wire()
 
 
-@message(ApiKey.FETCH_SNAPSHOT, versions="0-1", flexible="0+")
+@message(ApiKey.FETCH_SNAPSHOT)
 class FetchSnapshotResponse:
     """Bytes of the snapshot, from the requested position on."""
 

@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int8, int16, int32
 
 
-@message(ApiKey.FIND_COORDINATOR, versions="0-6", flexible="3+")
+@message(ApiKey.FIND_COORDINATOR)
 class FindCoordinatorRequest:
     """Requests the coordinator of groups, transactional ids or share partitions."""
 
@@ -16,7 +16,7 @@ class FindCoordinatorRequest:
     coordinator_keys: list[str] = wire(versions="4+", default=IMPLICIT)  # KIP-699
 
 
-@message(ApiKey.FIND_COORDINATOR, versions="0-6", flexible="3+")
+@message(ApiKey.FIND_COORDINATOR)
 class FindCoordinatorResponse:
     """The requested coordinators: a single coordinator up to version 3, then a list."""
 

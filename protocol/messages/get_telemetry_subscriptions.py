@@ -7,14 +7,14 @@ from protocol.schema import message, wire
 from protocol.types import int8, int16, int32, uuid
 
 
-@message(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions="0", flexible="0+")
+@message(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS)
 class GetTelemetrySubscriptionsRequest:
     """A client requests its telemetry subscription (KIP-714)."""
 
     client_instance_id: uuid = wire()
 
 
-@message(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions="0", flexible="0+")
+@message(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS)
 class GetTelemetrySubscriptionsResponse:
     """The requested metrics, the push interval, and the accepted compression."""
 

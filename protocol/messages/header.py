@@ -7,14 +7,14 @@ responses always have header 0, because the client reads them before it knows th
 
 from __future__ import annotations
 
-from protocol.schema import message, wire
+from protocol.schema import versioned, wire
 from protocol.types import int16, int32
 
 NO_API_KEY = -1
 """The key of headers, which belong to no API."""
 
 
-@message(NO_API_KEY, versions="0-2", flexible="2+")
+@versioned(NO_API_KEY, versions="0-2", flexible="2+")
 class RequestHeader:
     """The API key and version, the correlation id, and the client id."""
 
@@ -24,7 +24,7 @@ class RequestHeader:
     client_id: str | None = wire(versions="1+", nullable="1+", default=None, flexible=False)  # read before the version
 
 
-@message(NO_API_KEY, versions="0-1", flexible="1+")
+@versioned(NO_API_KEY, versions="0-1", flexible="1+")
 class ResponseHeader:
     """The correlation id of the request."""
 

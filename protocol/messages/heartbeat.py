@@ -7,7 +7,7 @@ from protocol.schema import message, wire
 from protocol.types import int16, int32
 
 
-@message(ApiKey.HEARTBEAT, versions="0-4", flexible="4+")
+@message(ApiKey.HEARTBEAT)
 class HeartbeatRequest:
     """A heartbeat of a classic group's member."""
 
@@ -17,7 +17,7 @@ class HeartbeatRequest:
     group_instance_id: str | None = wire(versions="3+", nullable="3+", default=None)  # KIP-345
 
 
-@message(ApiKey.HEARTBEAT, versions="0-4", flexible="4+")
+@message(ApiKey.HEARTBEAT)
 class HeartbeatResponse:
     """An error code, by which the member stays, rejoins, or is fenced."""
 

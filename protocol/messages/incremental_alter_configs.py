@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32
 
 
-@message(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions="0-1", flexible="1+")
+@message(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 class IncrementalAlterConfigsRequest:
     """Sets, deletes, appends to or subtracts from single configs (KIP-339)."""
 
@@ -31,7 +31,7 @@ class AlterableConfig:
     value: str | None = wire(nullable="0+")
 
 
-@message(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions="0-1", flexible="1+")
+@message(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 class IncrementalAlterConfigsResponse:
     """The error code for each resource."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.INIT_PRODUCER_ID, versions="0-5", flexible="2+")
+@message(ApiKey.INIT_PRODUCER_ID)
 class InitProducerIdRequest:
     """An idempotent or transactional producer requests its producer id and epoch."""
 
@@ -17,7 +17,7 @@ class InitProducerIdRequest:
     producer_epoch: int16 = wire(versions="3+", default=-1)  # KIP-360
 
 
-@message(ApiKey.INIT_PRODUCER_ID, versions="0-5", flexible="2+")
+@message(ApiKey.INIT_PRODUCER_ID)
 class InitProducerIdResponse:
     """The producer id and the epoch that fences its predecessors."""
 

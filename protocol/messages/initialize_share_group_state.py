@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, int64, uuid
 
 
-@message(ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions="0", flexible="0+")
+@message(ApiKey.INITIALIZE_SHARE_GROUP_STATE)
 class InitializeShareGroupStateRequest:
     """Creates the durable state of share partitions, at a state epoch and start offset (KIP-932)."""
 
@@ -30,7 +30,7 @@ class PartitionData:
     start_offset: int64 = wire()
 
 
-@message(ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions="0", flexible="0+")
+@message(ApiKey.INITIALIZE_SHARE_GROUP_STATE)
 class InitializeShareGroupStateResponse:
     """The error code for each share partition."""
 

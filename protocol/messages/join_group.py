@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32
 
 
-@message(ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
+@message(ApiKey.JOIN_GROUP)
 class JoinGroupRequest:
     """A member joins a classic group's rebalance, with its supported protocols."""
 
@@ -29,7 +29,7 @@ class JoinGroupRequestProtocol:
     metadata: bytes = wire()
 
 
-@message(ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
+@message(ApiKey.JOIN_GROUP)
 class JoinGroupResponse:
     """The new generation. The group's leader also gets the metadata of all members."""
 

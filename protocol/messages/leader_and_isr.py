@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int8, int16, int32, int64, uuid
 
 
-@message(ApiKey.LEADER_AND_ISR, versions="0-7", flexible="4+")
+@message(ApiKey.LEADER_AND_ISR)
 class LeaderAndIsrRequest:
     """A ZooKeeper-mode controller tells a broker which partitions to lead and to follow."""
 
@@ -51,7 +51,7 @@ class LeaderAndIsrLiveLeader:
     port: int32 = wire()
 
 
-@message(ApiKey.LEADER_AND_ISR, versions="0-7", flexible="4+")
+@message(ApiKey.LEADER_AND_ISR)
 class LeaderAndIsrResponse:
     """The error code for each partition."""
 

@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32
 
 
-@message(ApiKey.LEAVE_GROUP, versions="0-5", flexible="4+")
+@message(ApiKey.LEAVE_GROUP)
 class LeaveGroupRequest:
     """Members leave a classic group, which then rebalances without them."""
 
@@ -25,7 +25,7 @@ class MemberIdentity:
     reason: str | None = wire(versions="5+", nullable="5+", default=None)  # KIP-800
 
 
-@message(ApiKey.LEAVE_GROUP, versions="0-5", flexible="4+")
+@message(ApiKey.LEAVE_GROUP)
 class LeaveGroupResponse:
     """The error code for each member."""
 

@@ -7,14 +7,14 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int8, int16, int32
 
 
-@message(ApiKey.LIST_CONFIG_RESOURCES, versions="0-1", flexible="0+")
+@message(ApiKey.LIST_CONFIG_RESOURCES)
 class ListConfigResourcesRequest:
     """Requests the resources that have configs, by type (KIP-1142; version 0 lists client metrics, KIP-1000)."""
 
     resource_types: list[int8] = wire(versions="1+", default=IMPLICIT)  # KIP-1142
 
 
-@message(ApiKey.LIST_CONFIG_RESOURCES, versions="0-1", flexible="0+")
+@message(ApiKey.LIST_CONFIG_RESOURCES)
 class ListConfigResourcesResponse:
     """Names and types of the resources."""
 

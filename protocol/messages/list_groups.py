@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32
 
 
-@message(ApiKey.LIST_GROUPS, versions="0-5", flexible="3+")
+@message(ApiKey.LIST_GROUPS)
 class ListGroupsRequest:
     """Requests the groups that this broker coordinates, by state and type."""
 
@@ -15,7 +15,7 @@ class ListGroupsRequest:
     types_filter: list[str] = wire(versions="5+", default=IMPLICIT)  # KIP-848
 
 
-@message(ApiKey.LIST_GROUPS, versions="0-5", flexible="3+")
+@message(ApiKey.LIST_GROUPS)
 class ListGroupsResponse:
     """Group ids with protocol type, state and type."""
 

@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int8, int16, int32, int64
 
 
-@message(ApiKey.LIST_OFFSETS, versions="0-11", flexible="6+")
+@message(ApiKey.LIST_OFFSETS)
 class ListOffsetsRequest:
     """Requests each partition's first offset at or after a timestamp, or a special offset."""
 
@@ -34,7 +34,7 @@ class ListOffsetsPartition:
     max_num_offsets: int32 = wire(versions="0", default=1)
 
 
-@message(ApiKey.LIST_OFFSETS, versions="0-11", flexible="6+")
+@message(ApiKey.LIST_OFFSETS)
 class ListOffsetsResponse:
     """The offset and timestamp for each partition; a list of offsets in version 0."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32
 
 
-@message(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions="0", flexible="0+")
+@message(ApiKey.LIST_PARTITION_REASSIGNMENTS)
 class ListPartitionReassignmentsRequest:
     """Requests ongoing reassignments. Null topics request all."""
 
@@ -21,7 +21,7 @@ class ListPartitionReassignmentsTopics:
     partition_indexes: list[int32] = wire()
 
 
-@message(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions="0", flexible="0+")
+@message(ApiKey.LIST_PARTITION_REASSIGNMENTS)
 class ListPartitionReassignmentsResponse:
     """Current, added and removed replicas of each reassignment."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.LIST_TRANSACTIONS, versions="0-2", flexible="0+")
+@message(ApiKey.LIST_TRANSACTIONS)
 class ListTransactionsRequest:
     """Requests the transactions of this coordinator that match (KIP-664)."""
 
@@ -17,7 +17,7 @@ class ListTransactionsRequest:
     transactional_id_pattern: str | None = wire(versions="2+", nullable="2+", default=None)  # KIP-1152
 
 
-@message(ApiKey.LIST_TRANSACTIONS, versions="0-2", flexible="0+")
+@message(ApiKey.LIST_TRANSACTIONS)
 class ListTransactionsResponse:
     """Transactional ids with producer id and state."""
 

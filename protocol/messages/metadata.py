@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, uuid
 
 
-@message(ApiKey.METADATA, versions="0-13", flexible="9+")
+@message(ApiKey.METADATA)
 class MetadataRequest:
     """A client requests the brokers, and the partitions of topics."""
 
@@ -25,7 +25,7 @@ class MetadataRequestTopic:
     name: str | None = wire(nullable="10+")
 
 
-@message(ApiKey.METADATA, versions="0-13", flexible="9+")
+@message(ApiKey.METADATA)
 class MetadataResponse:
     """The brokers of the cluster, and each topic's partitions with leaders, replicas and in-sync replicas."""
 

@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, int64, uuid
 
 
-@message(ApiKey.OFFSET_COMMIT, versions="0-10", flexible="8+")
+@message(ApiKey.OFFSET_COMMIT)
 class OffsetCommitRequest:
     """A group's member, or a consumer outside of group management, commits offsets."""
 
@@ -37,7 +37,7 @@ class OffsetCommitRequestPartition:
     committed_metadata: str | None = wire(nullable="0+")
 
 
-@message(ApiKey.OFFSET_COMMIT, versions="0-10", flexible="8+")
+@message(ApiKey.OFFSET_COMMIT)
 class OffsetCommitResponse:
     """The error code for each partition."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32
 
 
-@message(ApiKey.OFFSET_DELETE, versions="0")
+@message(ApiKey.OFFSET_DELETE)
 class OffsetDeleteRequest:
     """Deletes a group's committed offsets of topics that it does not subscribe to (KIP-496)."""
 
@@ -26,7 +26,7 @@ class OffsetDeleteRequestPartition:
     partition_index: int32 = wire()
 
 
-@message(ApiKey.OFFSET_DELETE, versions="0")
+@message(ApiKey.OFFSET_DELETE)
 class OffsetDeleteResponse:
     """The error code for each partition."""
 

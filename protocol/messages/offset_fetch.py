@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, int64, uuid
 
 
-@message(ApiKey.OFFSET_FETCH, versions="0-10", flexible="6+")
+@message(ApiKey.OFFSET_FETCH)
 class OffsetFetchRequest:
     """Requests groups' committed offsets. Null topics request all."""
 
@@ -40,7 +40,7 @@ class OffsetFetchRequestTopics:
     partition_indexes: list[int32] = wire()
 
 
-@message(ApiKey.OFFSET_FETCH, versions="0-10", flexible="6+")
+@message(ApiKey.OFFSET_FETCH)
 class OffsetFetchResponse:
     """Committed offsets by group, topic and partition."""
 

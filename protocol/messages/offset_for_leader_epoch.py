@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
+@message(ApiKey.OFFSET_FOR_LEADER_EPOCH)
 class OffsetForLeaderEpochRequest:
     """Requests the end offsets of leader epochs, to find where logs diverge (KIP-101, KIP-320)."""
 
@@ -28,7 +28,7 @@ class OffsetForLeaderPartition:
     leader_epoch: int32 = wire()
 
 
-@message(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
+@message(ApiKey.OFFSET_FOR_LEADER_EPOCH)
 class OffsetForLeaderEpochResponse:
     """The end offset of the largest epoch at or below the requested epoch."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from protocol.messages.header import NO_API_KEY
-from protocol.schema import message, wire
+from protocol.schema import versioned, wire
 
 
-@message(NO_API_KEY, versions="0", flexible="0+")
+@versioned(NO_API_KEY, versions="0", flexible="0+")
 class DefaultPrincipalData:
     """The principal of a forwarded request, as Kafka's own principal builder writes it."""
 

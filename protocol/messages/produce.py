@@ -8,7 +8,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, int64, uuid
 
 
-@message(ApiKey.PRODUCE, versions="0-13", flexible="9+")
+@message(ApiKey.PRODUCE)
 class ProduceRequest:
     """Record batches to append, by topic and partition. `acks` selects the replicas that must have them before the
     response."""
@@ -34,7 +34,7 @@ class PartitionProduceData:
     records: types.records | None = wire(nullable="0+")
 
 
-@message(ApiKey.PRODUCE, versions="0-13", flexible="9+")
+@message(ApiKey.PRODUCE)
 class ProduceResponse:
     """Each partition's base offset, or its error."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, wire
 from protocol.types import int8, int16, int32, uuid
 
 
-@message(ApiKey.PUSH_TELEMETRY, versions="0", flexible="0+")
+@message(ApiKey.PUSH_TELEMETRY)
 class PushTelemetryRequest:
     """A client's metrics, in OpenTelemetry's encoding (KIP-714)."""
 
@@ -18,7 +18,7 @@ class PushTelemetryRequest:
     metrics: bytes = wire()
 
 
-@message(ApiKey.PUSH_TELEMETRY, versions="0", flexible="0+")
+@message(ApiKey.PUSH_TELEMETRY)
 class PushTelemetryResponse:
     """The error code of the push."""
 

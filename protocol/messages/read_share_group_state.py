@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32, int64, uuid
 
 
-@message(ApiKey.READ_SHARE_GROUP_STATE, versions="0", flexible="0+")
+@message(ApiKey.READ_SHARE_GROUP_STATE)
 class ReadShareGroupStateRequest:
     """A share partition's leader reads its durable state (KIP-932)."""
 
@@ -27,7 +27,7 @@ class PartitionData:
     leader_epoch: int32 = wire()
 
 
-@message(ApiKey.READ_SHARE_GROUP_STATE, versions="0", flexible="0+")
+@message(ApiKey.READ_SHARE_GROUP_STATE)
 class ReadShareGroupStateResponse:
     """Start offset and record states by share partition."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, int64, uuid
 
 
-@message(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions="0-1", flexible="0+")
+@message(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY)
 class ReadShareGroupStateSummaryRequest:
     """Reads the state of share partitions without their records' states (KIP-932)."""
 
@@ -27,7 +27,7 @@ class PartitionData:
     leader_epoch: int32 = wire()
 
 
-@message(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions="0-1", flexible="0+")
+@message(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY)
 class ReadShareGroupStateSummaryResponse:
     """Epochs and start offset by share partition."""
 

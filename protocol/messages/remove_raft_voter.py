@@ -7,7 +7,7 @@ from protocol.schema import message, wire
 from protocol.types import int16, int32, uuid
 
 
-@message(ApiKey.REMOVE_RAFT_VOTER, versions="0", flexible="0+")
+@message(ApiKey.REMOVE_RAFT_VOTER)
 class RemoveRaftVoterRequest:
     """Removes a voter from the KRaft quorum (KIP-853)."""
 
@@ -16,7 +16,7 @@ class RemoveRaftVoterRequest:
     voter_directory_id: uuid = wire()
 
 
-@message(ApiKey.REMOVE_RAFT_VOTER, versions="0", flexible="0+")
+@message(ApiKey.REMOVE_RAFT_VOTER)
 class RemoveRaftVoterResponse:
     """The error code of the removal."""
 

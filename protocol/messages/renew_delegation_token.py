@@ -7,7 +7,7 @@ from protocol.schema import message, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.RENEW_DELEGATION_TOKEN, versions="0-2", flexible="2+")
+@message(ApiKey.RENEW_DELEGATION_TOKEN)
 class RenewDelegationTokenRequest:
     """Extends a delegation token's expiry."""
 
@@ -15,7 +15,7 @@ class RenewDelegationTokenRequest:
     renew_period_ms: int64 = wire()
 
 
-@message(ApiKey.RENEW_DELEGATION_TOKEN, versions="0-2", flexible="2+")
+@message(ApiKey.RENEW_DELEGATION_TOKEN)
 class RenewDelegationTokenResponse:
     """The token's new expiry."""
 

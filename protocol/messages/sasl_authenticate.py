@@ -7,14 +7,14 @@ from protocol.schema import message, wire
 from protocol.types import int16, int64
 
 
-@message(ApiKey.SASL_AUTHENTICATE, versions="0-2", flexible="2+")
+@message(ApiKey.SASL_AUTHENTICATE)
 class SaslAuthenticateRequest:
     """A client's message of a SASL exchange."""
 
     auth_bytes: bytes = wire()
 
 
-@message(ApiKey.SASL_AUTHENTICATE, versions="0-2", flexible="2+")
+@message(ApiKey.SASL_AUTHENTICATE)
 class SaslAuthenticateResponse:
     """A broker's message of a SASL exchange, and the session's lifetime."""
 

@@ -7,14 +7,14 @@ from protocol.schema import message, wire
 from protocol.types import int16
 
 
-@message(ApiKey.SASL_HANDSHAKE, versions="0-1")
+@message(ApiKey.SASL_HANDSHAKE)
 class SaslHandshakeRequest:
     """A client selects its SASL mechanism."""
 
     mechanism: str = wire()
 
 
-@message(ApiKey.SASL_HANDSHAKE, versions="0-1")
+@message(ApiKey.SASL_HANDSHAKE)
 class SaslHandshakeResponse:
     """An error code, and the enabled mechanisms."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32, int64, uuid
 
 
-@message(ApiKey.SHARE_ACKNOWLEDGE, versions="1-2", flexible="1+")
+@message(ApiKey.SHARE_ACKNOWLEDGE)
 class ShareAcknowledgeRequest:
     """Accepts, releases, rejects or renews acquired records (KIP-932)."""
 
@@ -40,7 +40,7 @@ class AcknowledgementBatch:
     acknowledge_types: list[int8] = wire()
 
 
-@message(ApiKey.SHARE_ACKNOWLEDGE, versions="1-2", flexible="1+")
+@message(ApiKey.SHARE_ACKNOWLEDGE)
 class ShareAcknowledgeResponse:
     """The error code for each partition's acknowledgements."""
 

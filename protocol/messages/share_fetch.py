@@ -8,7 +8,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32, int64, uuid
 
 
-@message(ApiKey.SHARE_FETCH, versions="1-2", flexible="1+")
+@message(ApiKey.SHARE_FETCH)
 class ShareFetchRequest:
     """Acquires records of share partitions, and acknowledges earlier records (KIP-932)."""
 
@@ -56,7 +56,7 @@ class ForgottenTopic:
     partitions: list[int32] = wire()
 
 
-@message(ApiKey.SHARE_FETCH, versions="1-2", flexible="1+")
+@message(ApiKey.SHARE_FETCH)
 class ShareFetchResponse:
     """Record batches, with the acquired ranges and their delivery counts."""
 

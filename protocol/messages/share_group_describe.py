@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, uuid
 
 
-@message(ApiKey.SHARE_GROUP_DESCRIBE, versions="1", flexible="1+")
+@message(ApiKey.SHARE_GROUP_DESCRIBE)
 class ShareGroupDescribeRequest:
     """Requests the state and members of share groups (KIP-932)."""
 
@@ -15,7 +15,7 @@ class ShareGroupDescribeRequest:
     include_authorized_operations: bool = wire()
 
 
-@message(ApiKey.SHARE_GROUP_DESCRIBE, versions="1", flexible="1+")
+@message(ApiKey.SHARE_GROUP_DESCRIBE)
 class ShareGroupDescribeResponse:
     """Epochs, assignor and members with their assignments."""
 

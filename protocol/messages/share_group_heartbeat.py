@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32, uuid
 
 
-@message(ApiKey.SHARE_GROUP_HEARTBEAT, versions="1", flexible="1+")
+@message(ApiKey.SHARE_GROUP_HEARTBEAT)
 class ShareGroupHeartbeatRequest:
     """A heartbeat of a share group's member, which also joins, leaves and subscribes (KIP-932)."""
 
@@ -18,7 +18,7 @@ class ShareGroupHeartbeatRequest:
     subscribed_topic_names: list[str] | None = wire(nullable="0+", default=None)
 
 
-@message(ApiKey.SHARE_GROUP_HEARTBEAT, versions="1", flexible="1+")
+@message(ApiKey.SHARE_GROUP_HEARTBEAT)
 class ShareGroupHeartbeatResponse:
     """The member's epoch, and its assignment if it changed."""
 

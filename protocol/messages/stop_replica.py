@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.STOP_REPLICA, versions="0-4", flexible="2+")
+@message(ApiKey.STOP_REPLICA)
 class StopReplicaRequest:
     """A ZooKeeper-mode controller tells a broker to stop, or stop and delete, replicas."""
 
@@ -48,7 +48,7 @@ class StopReplicaPartitionState:
     delete_partition: bool = wire()
 
 
-@message(ApiKey.STOP_REPLICA, versions="0-4", flexible="2+")
+@message(ApiKey.STOP_REPLICA)
 class StopReplicaResponse:
     """The error code for each replica."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32, int64, uint16
 
 
-@message(ApiKey.STREAMS_GROUP_DESCRIBE, versions="0-1", flexible="0+")
+@message(ApiKey.STREAMS_GROUP_DESCRIBE)
 class StreamsGroupDescribeRequest:
     """Requests the state, topology and members of streams groups (KIP-1071)."""
 
@@ -16,7 +16,7 @@ class StreamsGroupDescribeRequest:
     include_topology_description: bool = wire(versions="1+", default=False)  # KIP-1331
 
 
-@message(ApiKey.STREAMS_GROUP_DESCRIBE, versions="0-1", flexible="0+")
+@message(ApiKey.STREAMS_GROUP_DESCRIBE)
 class StreamsGroupDescribeResponse:
     """Epochs, topology, and members with their current and target tasks."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32, int64, uint16
 
 
-@message(ApiKey.STREAMS_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
+@message(ApiKey.STREAMS_GROUP_HEARTBEAT)
 class StreamsGroupHeartbeatRequest:
     """A heartbeat of a Kafka Streams client, which also joins, leaves, and reports changes (KIP-1071)."""
 
@@ -99,7 +99,7 @@ class TaskOffset:
     offset: int64 = wire()
 
 
-@message(ApiKey.STREAMS_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
+@message(ApiKey.STREAMS_GROUP_HEARTBEAT)
 class StreamsGroupHeartbeatResponse:
     """The member's epoch, its tasks if they changed, and the endpoints of other tasks."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32
 
 
-@message(ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE, versions="0", flexible="0+")
+@message(ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE)
 class StreamsGroupTopologyDescriptionUpdateRequest:
     """A streams member describes the topology's nodes and stores, for people to read (KIP-1331)."""
 
@@ -47,7 +47,7 @@ class TopologyDescriptionGlobalStore:
     processor: TopologyDescriptionNode = wire()
 
 
-@message(ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE, versions="0", flexible="0+")
+@message(ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE)
 class StreamsGroupTopologyDescriptionUpdateResponse:
     """The error code of the update."""
 

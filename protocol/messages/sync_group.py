@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int16, int32
 
 
-@message(ApiKey.SYNC_GROUP, versions="0-5", flexible="4+")
+@message(ApiKey.SYNC_GROUP)
 class SyncGroupRequest:
     """The group's leader sends all members' assignments; other members request theirs."""
 
@@ -26,7 +26,7 @@ class SyncGroupRequestAssignment:
     assignment: bytes = wire()
 
 
-@message(ApiKey.SYNC_GROUP, versions="0-5", flexible="4+")
+@message(ApiKey.SYNC_GROUP)
 class SyncGroupResponse:
     """The member's own assignment, opaque to the broker."""
 

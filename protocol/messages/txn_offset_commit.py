@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, int64, uuid
 
 
-@message(ApiKey.TXN_OFFSET_COMMIT, versions="0-6", flexible="3+")
+@message(ApiKey.TXN_OFFSET_COMMIT)
 class TxnOffsetCommitRequest:
     """Offsets that are committed when the transaction commits."""
 
@@ -36,7 +36,7 @@ class TxnOffsetCommitRequestPartition:
     committed_metadata: str | None = wire(nullable="0+")
 
 
-@message(ApiKey.TXN_OFFSET_COMMIT, versions="0-6", flexible="3+")
+@message(ApiKey.TXN_OFFSET_COMMIT)
 class TxnOffsetCommitResponse:
     """The error code for each partition."""
 

@@ -7,14 +7,14 @@ from protocol.schema import message, wire
 from protocol.types import int16, int32
 
 
-@message(ApiKey.UNREGISTER_BROKER, versions="0", flexible="0+")
+@message(ApiKey.UNREGISTER_BROKER)
 class UnregisterBrokerRequest:
     """Removes a broker's registration from the cluster."""
 
     broker_id: int32 = wire()
 
 
-@message(ApiKey.UNREGISTER_BROKER, versions="0", flexible="0+")
+@message(ApiKey.UNREGISTER_BROKER)
 class UnregisterBrokerResponse:
     """The error code of the removal."""
 

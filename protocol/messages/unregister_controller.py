@@ -7,14 +7,14 @@ from protocol.schema import message, wire
 from protocol.types import int16, int32
 
 
-@message(ApiKey.UNREGISTER_CONTROLLER, versions="0", flexible="0+")
+@message(ApiKey.UNREGISTER_CONTROLLER)
 class UnregisterControllerRequest:
     """Removes a controller's registration from the cluster."""
 
     controller_id: int32 = wire()
 
 
-@message(ApiKey.UNREGISTER_CONTROLLER, versions="0", flexible="0+")
+@message(ApiKey.UNREGISTER_CONTROLLER)
 class UnregisterControllerResponse:
     """The error code of the removal."""
 

@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int8, int16, int32
 
 
-@message(ApiKey.UPDATE_FEATURES, versions="0-2", flexible="0+")
+@message(ApiKey.UPDATE_FEATURES)
 class UpdateFeaturesRequest:
     """Raises or lowers finalized feature levels (KIP-584)."""
 
@@ -26,7 +26,7 @@ class FeatureUpdateKey:
     upgrade_type: int8 = wire(versions="1+", default=1)  # KIP-584
 
 
-@message(ApiKey.UPDATE_FEATURES, versions="0-2", flexible="0+")
+@message(ApiKey.UPDATE_FEATURES)
 class UpdateFeaturesResponse:
     """The error code for each feature."""
 

@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int8, int16, int32, int64, uuid
 
 
-@message(ApiKey.UPDATE_METADATA, versions="0-8", flexible="6+")
+@message(ApiKey.UPDATE_METADATA)
 class UpdateMetadataRequest:
     """A ZooKeeper-mode controller pushes the cluster's metadata to a broker's cache."""
 
@@ -58,7 +58,7 @@ class UpdateMetadataEndpoint:
     security_protocol: int16 = wire()
 
 
-@message(ApiKey.UPDATE_METADATA, versions="0-8", flexible="6+")
+@message(ApiKey.UPDATE_METADATA)
 class UpdateMetadataResponse:
     """The error code of the update."""
 

@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, uint16, uuid
 
 
-@message(ApiKey.UPDATE_RAFT_VOTER, versions="0", flexible="0+")
+@message(ApiKey.UPDATE_RAFT_VOTER)
 class UpdateRaftVoterRequest:
     """A voter changes its endpoints and the versions it supports (KIP-853)."""
 
@@ -34,7 +34,7 @@ class KRaftVersionFeature:
     max_supported_version: int16 = wire()
 
 
-@message(ApiKey.UPDATE_RAFT_VOTER, versions="0", flexible="0+")
+@message(ApiKey.UPDATE_RAFT_VOTER)
 class UpdateRaftVoterResponse:
     """The error code, and the current leader."""
 

@@ -7,7 +7,7 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, int64, uint16, uuid
 
 
-@message(ApiKey.VOTE, versions="0-2", flexible="0+")
+@message(ApiKey.VOTE)
 class VoteRequest:
     """A KRaft candidate requests a vote or a pre-vote (KIP-595, KIP-996)."""
 
@@ -36,7 +36,7 @@ class PartitionData:
     pre_vote: bool = wire(versions="2+", default=False)  # KIP-996
 
 
-@message(ApiKey.VOTE, versions="0-2", flexible="0+")
+@message(ApiKey.VOTE)
 class VoteResponse:
     """The granted or rejected vote, and the leader that the voter knows."""
 

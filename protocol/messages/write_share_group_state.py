@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32, int64, uuid
 
 
-@message(ApiKey.WRITE_SHARE_GROUP_STATE, versions="0-1", flexible="0+")
+@message(ApiKey.WRITE_SHARE_GROUP_STATE)
 class WriteShareGroupStateRequest:
     """A share partition's leader writes changes to the partition's state (KIP-932)."""
 
@@ -43,7 +43,7 @@ class StateBatch:
     delivery_count: int16 = wire()
 
 
-@message(ApiKey.WRITE_SHARE_GROUP_STATE, versions="0-1", flexible="0+")
+@message(ApiKey.WRITE_SHARE_GROUP_STATE)
 class WriteShareGroupStateResponse:
     """The error code for each share partition."""
 

@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32, int64
 
 
-@message(ApiKey.WRITE_TXN_MARKERS, versions="0-2", flexible="1+")
+@message(ApiKey.WRITE_TXN_MARKERS)
 class WriteTxnMarkersRequest:
     """A transaction coordinator asks partition leaders to write commit or abort markers."""
 
@@ -32,7 +32,7 @@ class WritableTxnMarkerTopic:
     partition_indexes: list[int32] = wire()
 
 
-@message(ApiKey.WRITE_TXN_MARKERS, versions="0-2", flexible="1+")
+@message(ApiKey.WRITE_TXN_MARKERS)
 class WriteTxnMarkersResponse:
     """The error code for each partition."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from protocol.schema import IMPLICIT, message, struct, wire
+from protocol.schema import IMPLICIT, struct, versioned, wire
 from protocol.types import int8, int16, int32, int64, uint16, uuid
 
 
-@message(0, versions="0-4", flexible="0+")
+@versioned(0, versions="0-4", flexible="0+")
 class RegisterBrokerRecord:
     """A broker's registration, fenced at first. The record's offset is the broker epoch."""
 
@@ -40,7 +40,7 @@ class BrokerFeature:
     max_supported_version: int16 = wire()
 
 
-@message(1, versions="0", flexible="0+")
+@versioned(1, versions="0", flexible="0+")
 class UnregisterBrokerRecord:
     """The removal of a broker's registration."""
 
@@ -48,7 +48,7 @@ class UnregisterBrokerRecord:
     broker_epoch: int64 = wire()
 
 
-@message(7, versions="0", flexible="0+")
+@versioned(7, versions="0", flexible="0+")
 class FenceBrokerRecord:
     """The fencing of a broker, in logs from before Kafka 3.4 (now BrokerRegistrationChangeRecord)."""
 
@@ -56,7 +56,7 @@ class FenceBrokerRecord:
     epoch: int64 = wire()
 
 
-@message(8, versions="0", flexible="0+")
+@versioned(8, versions="0", flexible="0+")
 class UnfenceBrokerRecord:
     """The unfencing of a broker, in logs from before Kafka 3.4 (now BrokerRegistrationChangeRecord)."""
 
@@ -64,7 +64,7 @@ class UnfenceBrokerRecord:
     epoch: int64 = wire()
 
 
-@message(17, versions="0-3", flexible="0+")
+@versioned(17, versions="0-3", flexible="0+")
 class BrokerRegistrationChangeRecord:
     """Changes to a broker's registration. Flags: -1 clears, 0 keeps, 1 sets."""
 
@@ -76,7 +76,7 @@ class BrokerRegistrationChangeRecord:
     cordoned_log_dirs: list[uuid] | None = wire(versions="3+", nullable="3+", tag=3, default=None)  # KIP-1066
 
 
-@message(27, versions="0", flexible="0+")
+@versioned(27, versions="0", flexible="0+")
 class RegisterControllerRecord:
     """A controller's registration, with its endpoints and features (KIP-919)."""
 
@@ -104,7 +104,7 @@ class ControllerFeature:
     max_supported_version: int16 = wire()
 
 
-@message(29, versions="0", flexible="0+")
+@versioned(29, versions="0", flexible="0+")
 class UnregisterControllerRecord:
     """The removal of a controller's registration (KIP-1312)."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from protocol.schema import message, wire
+from protocol.schema import versioned, wire
 from protocol.types import int8, int32, int64, uuid
 
 
-@message(18, versions="0", flexible="0+")
+@versioned(18, versions="0", flexible="0+")
 class AccessControlEntryRecord:
     """An access control entry. Codes are as in CreateAcls."""
 
@@ -20,14 +20,14 @@ class AccessControlEntryRecord:
     permission_type: int8 = wire()
 
 
-@message(19, versions="0", flexible="0+")
+@versioned(19, versions="0", flexible="0+")
 class RemoveAccessControlEntryRecord:
     """The removal of an access control entry."""
 
     id: uuid = wire()
 
 
-@message(11, versions="0", flexible="0+")
+@versioned(11, versions="0", flexible="0+")
 class UserScramCredentialRecord:
     """A user's SCRAM credential: mechanism 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512."""
 
@@ -39,7 +39,7 @@ class UserScramCredentialRecord:
     iterations: int32 = wire()
 
 
-@message(22, versions="0", flexible="0+")
+@versioned(22, versions="0", flexible="0+")
 class RemoveUserScramCredentialRecord:
     """The removal of a user's SCRAM credential."""
 
@@ -47,7 +47,7 @@ class RemoveUserScramCredentialRecord:
     mechanism: int8 = wire()
 
 
-@message(10, versions="0", flexible="0+")
+@versioned(10, versions="0", flexible="0+")
 class DelegationTokenRecord:
     """A new or renewed delegation token. Principals as `User:name`, dates in milliseconds since 1970."""
 
@@ -60,7 +60,7 @@ class DelegationTokenRecord:
     token_id: str = wire()
 
 
-@message(26, versions="0", flexible="0+")
+@versioned(26, versions="0", flexible="0+")
 class RemoveDelegationTokenRecord:
     """The removal of a delegation token."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from protocol.schema import message, struct, wire
+from protocol.schema import struct, versioned, wire
 from protocol.types import float64, int8, int16, int32, int64
 
 
-@message(4, versions="0", flexible="0+")
+@versioned(4, versions="0", flexible="0+")
 class ConfigRecord:
     """A config of a resource; null removes it. Resource types: 2 topic, 4 broker, 16 client metrics, 32 group."""
 
@@ -16,7 +16,7 @@ class ConfigRecord:
     value: str | None = wire(nullable="0+")
 
 
-@message(14, versions="0", flexible="0+")
+@versioned(14, versions="0", flexible="0+")
 class ClientQuotaRecord:
     """A quota of an entity, set or removed."""
 
@@ -34,7 +34,7 @@ class EntityData:
     entity_name: str | None = wire(nullable="0+")
 
 
-@message(12, versions="0", flexible="0+")
+@versioned(12, versions="0", flexible="0+")
 class FeatureLevelRecord:
     """A feature's finalized level. The level of metadata.version is the first record of every log and snapshot."""
 
@@ -42,7 +42,7 @@ class FeatureLevelRecord:
     feature_level: int16 = wire()
 
 
-@message(15, versions="0", flexible="0+")
+@versioned(15, versions="0", flexible="0+")
 class ProducerIdsRecord:
     """The allocation of a block of producer ids to a broker, and the first id of the next block (KIP-730)."""
 

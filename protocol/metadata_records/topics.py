@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from protocol.schema import IMPLICIT, message, wire
+from protocol.schema import IMPLICIT, versioned, wire
 from protocol.types import int8, int32, uuid
 
 
-@message(2, versions="0", flexible="0+")
+@versioned(2, versions="0", flexible="0+")
 class TopicRecord:
     """The creation of a topic."""
 
@@ -14,14 +14,14 @@ class TopicRecord:
     topic_id: uuid = wire()
 
 
-@message(9, versions="0", flexible="0+")
+@versioned(9, versions="0", flexible="0+")
 class RemoveTopicRecord:
     """The deletion of a topic and all its partitions."""
 
     topic_id: uuid = wire()
 
 
-@message(3, versions="0-2", flexible="0+")
+@versioned(3, versions="0-2", flexible="0+")
 class PartitionRecord:
     """The whole state of a partition, at its creation and in snapshots."""
 
@@ -40,7 +40,7 @@ class PartitionRecord:
     last_known_elr: list[int32] | None = wire(versions="2+", nullable="2+", tag=2, default=None)  # KIP-966
 
 
-@message(5, versions="0-2", flexible="0+")
+@versioned(5, versions="0-2", flexible="0+")
 class PartitionChangeRecord:
     """Changes to a partition. Each record increments the partition epoch; a change of the leader, or a shrinking
     in-sync set, also increments the leader epoch."""
@@ -58,7 +58,7 @@ class PartitionChangeRecord:
     last_known_elr: list[int32] | None = wire(versions="2+", nullable="2+", tag=7, default=None)  # KIP-966
 
 
-@message(28, versions="0", flexible="0+")
+@versioned(28, versions="0", flexible="0+")
 class ClearElrRecord:
     """The removal of a topic's eligible leader replicas, or of all topics' if the name is empty (KIP-966)."""
 

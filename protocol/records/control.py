@@ -15,7 +15,7 @@ from protocol.codec import decode, encode
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.building import build
 from protocol.records.record import Record
-from protocol.schema import identity, message, wire
+from protocol.schema import identity, versioned, wire
 from protocol.schema import struct as part
 from protocol.types import NO_UUID, int16, int32, int64, uint16, uuid
 
@@ -57,7 +57,7 @@ class ChangeVoter:
     voter_directory_id: uuid = wire(versions="1+", default=NO_UUID)  # KIP-853
 
 
-@message(ControlType.LEADER_CHANGE, versions="0-1", flexible="0+")
+@versioned(ControlType.LEADER_CHANGE, versions="0-1", flexible="0+")
 class LeaderChangeMessage:
     """The first record of a leader epoch: the leader, the voters, and the voters that granted their vote."""
 
@@ -67,7 +67,7 @@ class LeaderChangeMessage:
     granting_voters: list[ChangeVoter] = wire()
 
 
-@message(ControlType.SNAPSHOT_HEADER, versions="0", flexible="0+")
+@versioned(ControlType.SNAPSHOT_HEADER, versions="0", flexible="0+")
 class SnapshotHeaderRecord:
     """The first record of a snapshot, with the append time of the last record that the snapshot includes."""
 
@@ -75,14 +75,14 @@ class SnapshotHeaderRecord:
     last_contained_log_timestamp: int64 = wire()
 
 
-@message(ControlType.SNAPSHOT_FOOTER, versions="0", flexible="0+")
+@versioned(ControlType.SNAPSHOT_FOOTER, versions="0", flexible="0+")
 class SnapshotFooterRecord:
     """The last record of a snapshot. A snapshot without it is incomplete."""
 
     version: int16 = wire()
 
 
-@message(ControlType.KRAFT_VERSION, versions="0", flexible="0+")
+@versioned(ControlType.KRAFT_VERSION, versions="0", flexible="0+")
 class KRaftVersionRecord:
     """The quorum's kraft.version: with 0 the voters are in the configuration, with 1 in the log."""
 
@@ -117,7 +117,7 @@ class Voter:
     k_raft_version_feature: KRaftVersionFeature = wire()
 
 
-@message(ControlType.KRAFT_VOTERS, versions="0", flexible="0+")
+@versioned(ControlType.KRAFT_VOTERS, versions="0", flexible="0+")
 class VotersRecord:
     """The whole set of voters, written at each change."""
 

@@ -35,7 +35,7 @@ LATER = [
     "broker.handlers.produce",
     "coordinator.cluster.topics.create",
     "protocol.messages.create_topics",
-    "protocol.messages.share_fetch",
+    "protocol.messages.fetch",
 ]
 """The modules that a broker doesn't need before its first client."""
 WITH_ITS_FIRST_USE = [
@@ -49,6 +49,8 @@ WITH_ITS_FIRST_USE = [
     "coordinator.share_partition.acquire",
     "coordinator.transaction.shard",
     "protocol.coordinator_records.offsets",
+    "protocol.messages.share_fetch",
+    "ctypes",
     "datetime",
 ]
 """Modules that take memory which an idle broker doesn't need."""

@@ -16,7 +16,7 @@ from protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.schema import ANY_VERSION
+from protocol.versions import ANY_VERSION
 from tests.clock import ManualClock
 
 R = TypeVar("R")

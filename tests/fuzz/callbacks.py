@@ -34,7 +34,7 @@ from protocol.api_key import ApiKey
 from protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from protocol.schema import Versions
+from protocol.versions import Versions
 from storage.disk import OsDisk
 from storage.meta_properties import MetaProperties, write_meta_properties
 from tests.broker.controllers import is_active

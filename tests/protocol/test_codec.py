@@ -10,13 +10,13 @@ import pytest
 from protocol.codec import bounded_decoder, decode, encode, encoder
 from protocol.errors import ProtocolError
 from protocol.primitives import AS_JAVA
-from protocol.schema import IMPLICIT, message, struct, wire
+from protocol.schema import IMPLICIT, struct, versioned, wire
 from protocol.types import float64, int8, int16, int32, int64, records, uint16, uint32, uuid
 
 TOPIC_ID = bytes(range(16))
 
 
-@message(0, versions="0", flexible="none")
+@versioned(0, versions="0", flexible="none")
 class Numbers:
     """Fixed-width fields, which become a single struct call."""
 
@@ -31,7 +31,7 @@ class Numbers:
     i: uuid = wire()
 
 
-@message(0, versions="0-1", flexible="1+")
+@versioned(0, versions="0-1", flexible="1+")
 class Texts:
     """Strings and bytes, which may be null."""
 
@@ -40,7 +40,7 @@ class Texts:
     batches: records | None = wire(nullable="0+")
 
 
-@message(0, versions="0-1", flexible="1+")
+@versioned(0, versions="0-1", flexible="1+")
 class Lists:
     """Arrays of all types."""
 
@@ -58,7 +58,7 @@ class Inner:
     y: int8 = wire(versions="1+", tag=0, default=0)
 
 
-@message(0, versions="0-1", flexible="1+")
+@versioned(0, versions="0-1", flexible="1+")
 class Outer:
     """Structs inline, null, in arrays and in tags."""
 
@@ -71,7 +71,7 @@ class Outer:
     names: list[str] | None = wire(versions="1+", nullable="1+", tag=9, default=IMPLICIT)
 
 
-@message(0, versions="0-3", flexible="none")
+@versioned(0, versions="0-3", flexible="none")
 class Ages:
     """A field that a later version added, and a field that it removed."""
 
@@ -84,14 +84,14 @@ class Nothing:
     """A struct without bytes on the wire in classic versions."""
 
 
-@message(0, versions="0-1", flexible="1+")
+@versioned(0, versions="0-1", flexible="1+")
 class ManyNothings:
     """An array whose items have no bytes."""
 
     nothings: list[Nothing] = wire()
 
 
-@message(0, versions="0", flexible="0+")
+@versioned(0, versions="0", flexible="0+")
 class Unprefixed:
     """A string that keeps its classic prefix in a flexible version."""
 
@@ -263,7 +263,7 @@ def test_bytes_that_are_no_text_are_read_as_java_reads_them(text: bytes, read: s
     assert str(memoryview(text), "utf-8", AS_JAVA) == read.replace("?", "\ufffd")
 
 
-@message(900, versions="0-1", flexible="1+")
+@versioned(900, versions="0-1", flexible="1+")
 class Crowd:
     names: list[str] = wire()
     ids: list[int32] = wire()

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.schema import (
-    ANY_VERSION,
-    IMPLICIT,
-    Kind,
-    Versions,
-    fields_of,
-    identity,
-    kind_of,
-    message,
-    parse_versions,
-    struct,
-    wire,
-)
+from protocol.schema import IMPLICIT, Kind, fields_of, identity, kind_of, struct, versioned, wire
 from protocol.types import NO_UUID, float64, int16, int32, records, uuid
+from protocol.versions import ANY_VERSION, Versions, parse_versions
 
 
 @struct
@@ -28,7 +17,7 @@ class Part:
     names: list[str] = wire(default=IMPLICIT)
 
 
-@message(7, versions="1-4", flexible="3+")
+@versioned(7, versions="1-4", flexible="3+")
 class Sample:
     """A message with a field of each type."""
 

@@ -31,7 +31,7 @@ from coordinator.quorum.observer import FetchLimits, Observer
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import FetchRequest
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest
-from protocol.schema import ANY_VERSION
+from protocol.versions import ANY_VERSION
 from tests.coordinator.cluster.test_image_records import everything
 from tests.simulation.faulty_disk import Crash, FaultyDisk
 from tests.simulation.observer_controllers import IDS, MAJORITY, Controller, Quorum, fetched, has_news, piece

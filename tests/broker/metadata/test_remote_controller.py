@@ -20,7 +20,7 @@ from protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from protocol.messages.header import RequestHeader
 from protocol.messages.principal import DefaultPrincipalData
 from protocol.messages.update_features import UpdateFeaturesResponse
-from protocol.schema import ANY_VERSION
+from protocol.versions import ANY_VERSION
 from tests.coordinator.cluster.given import creatable
 
 ALICE = Requester("User", "alice", "a-client", "127.0.0.1")
