@@ -156,6 +156,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--nodes", choices=("1", "3", "mixed"), default="3", help="(%(default)s)")
     parser.add_argument("--kill-every-s", type=float, default=0, metavar="S", help="kill a broker so often (never)")
     parser.add_argument("--tests", default="", metavar="SELECTION", help="of the suite's own program (all)")
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="classes of a JUnit suite at a time (%(default)s)"
+    )
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
     return parser.parse_args(arguments)
 
@@ -169,13 +172,15 @@ def main(arguments: list[str]) -> int:
     found: list[str] = []
     for suite in SUITES:
         if suite.name in parsed.suites and parsed.nodes in suite.nodes:
-            options = Run(suite, parsed.broker, parsed.nodes, parsed.kill_every_s, parsed.tests)
-            found += run_one(options, parsed.results)
+            run = Run(suite, parsed.broker, parsed.nodes, parsed.kill_every_s, parsed.tests)
+            found += run_one(run, parsed.results)
     of_apache = [name.removeprefix(APACHE) for name in parsed.suites if name.startswith(APACHE)]
     if of_apache:
-        classes = ["--classes", parsed.tests] if parsed.tests else []
-        arguments = ["--broker", parsed.broker.value, "--results", str(parsed.results), *classes]
-        return max(apache.main([*of_apache, *arguments]), bool(found))
+        options = {"--broker": parsed.broker.value, "--results": parsed.results, "--jobs": parsed.jobs}
+        options |= {"--classes": parsed.tests} if parsed.tests else {}
+        return max(
+            apache.main([*of_apache, *(str(word) for option in options.items() for word in option)]), bool(found)
+        )
     return 1 if found else 0
 
 

@@ -16,14 +16,16 @@ import json
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from bench import wheel
 from bench.jars import APACHE_TOOLS
 from tests.interop.processes import CACHE
 from tests.interop.suites.apache import outcomes
-from tests.interop.suites.apache.outcomes import PASSED
-from tests.interop.suites.apache.runs import ClassRun, Cluster, Runner
+from tests.interop.suites.apache.outcomes import PASSED, Expected
+from tests.interop.suites.apache.runs import ClassRun, Cluster, Runner, kill_all
 from tests.interop.suites.apache.suites import SUITES, Suite, classes
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -52,14 +54,15 @@ def as_json(run: ClassRun, commit: str) -> dict[str, object]:
     return {"commit": commit, "seconds": run.seconds, "counts": counts, "others": others, "log_errors": run.log_errors}
 
 
-def measure(suite: Suite, names: list[str], broker: str, file: Path, logs: Path) -> list[str]:
-    """Runs classes, and writes the file of results after each class. Returns a line for each unexpected outcome."""
+def measure(suite: Suite, names: list[str], broker: str, file: Path, logs: Path, jobs: int) -> list[str]:
+    """Runs classes, `jobs` at a time and the longest first, and writes the file of results after each class. Returns a
+    line for each unexpected outcome."""
     entries = outcomes.expected() if broker == "odradek" else []
     commit = wheel.git("rev-parse", "HEAD").decode().strip()
     results = json.loads(file.read_text())["classes"] if file.exists() else {}
+    names = sorted(names, key=lambda name: -results.get(simple(name), {}).get("seconds", 0.0))
     surprises: list[str] = []
-    for name in names:
-        run = Runner(suite, cluster_of(broker, name), logs).run(name, entries)
+    for name, run in run_all(suite, names, broker, logs, entries, jobs):
         results[simple(name)] = as_json(run, commit)
         found = [*outcomes.surprises(run.final, entries), *run.log_errors]
         surprises += found
@@ -70,6 +73,22 @@ def measure(suite: Suite, names: list[str], broker: str, file: Path, logs: Path)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps({**about, "classes": dict(sorted(results.items()))}, indent=1) + "\n")
     return surprises
+
+
+def run_all(
+    suite: Suite, names: list[str], broker: str, logs: Path, entries: list[Expected], jobs: int
+) -> Iterator[tuple[str, ClassRun]]:
+    """Runs classes, `jobs` at a time, and yields each with its results when it ends."""
+    threads = ThreadPoolExecutor(jobs)
+    try:
+        runs = {
+            threads.submit(Runner(suite, cluster_of(broker, name), logs).run, name, entries): name for name in names
+        }
+        for run in as_completed(runs):
+            yield runs[run], run.result()
+    finally:  # also when this process is told to end
+        threads.shutdown(wait=False, cancel_futures=True)
+        kill_all()
 
 
 def suite_of(name: str) -> Suite:
@@ -91,6 +110,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("suites", nargs="*", type=suite_of, default=SUITES, metavar="SUITE", help=f"{names} (all)")
     parser.add_argument("--broker", choices=("odradek", "apache"), default="odradek")
     parser.add_argument("--classes", default="", metavar="NAMES", help="simple names, with commas between (all)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="classes that run at a time (%(default)s)")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
     parser.add_argument("--logs", type=Path, metavar="DIR", help="(a new folder in .cache/suites)")
     return parser.parse_args(arguments)
@@ -110,7 +130,7 @@ def main(arguments: list[str]) -> int:
     for suite in parsed.suites:
         names = [name for name in classes(suite) if not wanted or simple(name) in wanted]
         file = parsed.results / f"apache-{suite.name}-{parsed.broker}.json"
-        surprises += measure(suite, names, parsed.broker, file, logs / f"{suite.name}-{parsed.broker}")
+        surprises += measure(suite, names, parsed.broker, file, logs / f"{suite.name}-{parsed.broker}", parsed.jobs)
     for line in surprises:
         print(line)
     return 1 if surprises else 0

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tests.interop.suites.apache import outcomes
 from tests.interop.suites.apache.outcomes import FAILED, JUnitTest
@@ -23,6 +23,15 @@ TEST_TIMEOUT = "150s"
 STOP_TIMEOUT_S = 10
 ERROR_LINES = ('"level": "error"', '"level": "critical"', "Traceback")
 LINE_LENGTH = 500
+_jvms: Final[set[subprocess.Popen[bytes]]] = set()
+"""The JVMs that run."""
+
+
+def kill_all() -> None:
+    """Kills all JVMs and their brokers: threads that wait for them don't see this process's signals."""
+    for jvm in tuple(_jvms):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(jvm.pid, signal.SIGKILL)
 
 
 class Cluster(NamedTuple):
@@ -83,6 +92,7 @@ class Runner:
                 self._command(folder, lines, selected), stdin=subprocess.DEVNULL, stdout=console, stderr=console,
                 start_new_session=True,
             )  # fmt: skip
+            _jvms.add(jvm)
             try:
                 jvm.wait(timeout_s)
             except subprocess.TimeoutExpired:
@@ -91,6 +101,7 @@ class Runner:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(jvm.pid, signal.SIGKILL)
                 jvm.wait(STOP_TIMEOUT_S)
+                _jvms.discard(jvm)
         tests = outcomes.read(lines.read_text().splitlines())
         return tests or {folder.name: JUnitTest(FAILED, f"no test ran: {(folder / 'console.txt')}")}
 
