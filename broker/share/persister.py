@@ -184,7 +184,7 @@ class CoordinatorPersister:
 
 
 class NoOpPersister:
-    """Stores nothing: each new leader starts by the group's reset strategy."""
+    """Stores nothing: each new leader starts where the group's share.auto.offset.reset says."""
 
     def submit(self, operation: StateOperation[A]) -> asyncio.Future[A]:
         answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()

@@ -36,7 +36,7 @@ class Asker(NamedTuple):
     deletable: Container[str] = EVERYTHING
     """The topics that the client may delete."""
     resolvable: Container[str] = frozenset()
-    """The addresses and hosts in the request that exist."""
+    """The addresses and host names of the request that were resolved."""
     quota: MutationQuota | None = None
     """The client's quota of created and deleted partitions; None if it has none."""
 

@@ -37,7 +37,7 @@ class GroupFilter(NamedTuple):
     states: AbstractSet[str]
     types: AbstractSet[str]
     group_ids: Sequence[str]
-    """The groups of which those are listed that exist."""
+    """The groups to list; those that don't exist are left out."""
 
 
 def group_ids(state: GroupState, _: object, client: Client, ticket: Ticket[list[str]], now_ms: int) -> GroupResult:

@@ -157,8 +157,8 @@ class TransactionShard:
         ticket: Ticket[Producer],
         now_ms: int,
     ) -> TransactionResult:
-        """Commits or aborts a transaction; answers with the producer id and epoch to continue with as soon as the
-        decision is committed. Raises INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
+        """Commits or aborts a transaction. The answer comes as soon as the decision is committed, and has the id and
+        epoch with which the producer continues. Raises INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
         CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE."""
         after, next_producer = decisions.ending(
             self._existing(transactional_id),
