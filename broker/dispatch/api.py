@@ -82,7 +82,7 @@ class AnsweredBy(Enum):
 CONTROLLER: Final = AnsweredBy.CONTROLLER
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)  # each generated method costs time at the start
 class Api:
     """A row of the table of APIs."""
 
