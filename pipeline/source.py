@@ -114,7 +114,8 @@ def explained(error: Exception, cluster: Cluster, ranges: Sequence[Range]) -> Pi
 
 
 def _line(text: str, word: str) -> str:
-    """Returns the most useful line: the last `Caused by` with the word, or else any line with it, or else the first."""
+    """Returns the line that says most about an error: the last `Caused by` with the word; without one the first line
+    with the word, or the first of all."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     caused = [line for line in lines if line.startswith("Caused by") and word in line]
     lines_of_cause = (caused or [line for line in lines if word in line] or lines or [""])[-1 if caused else 0]

@@ -84,7 +84,8 @@ class RejectionBuilder:
         self._message = error.message if explains else error_message(error)
 
     def response(self, struct: type, request: object, *, repeats: bool) -> object:
-        """Returns the response. If it has an error for the whole request, it has no entries unless `repeats`."""
+        """Returns the response. If it has a field for the error of the whole request, it has no entries, unless
+        `repeats`."""
         made = self._with_error(struct, request, repeats=repeats)
         if SESSION_ID in struct.__wire__:  # type: ignore[attr-defined]  # of any message
             setattr(made, SESSION_ID, getattr(request, SESSION_ID))

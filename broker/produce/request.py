@@ -36,8 +36,8 @@ class ProducedTopic:
         self.uses_id = uses_id
         self._name = name
         self.is_unknown = False
-        """True once no topic had the id. It stays unknown for the request: a topic that is created while the request
-        waits was not authorized."""
+        """True if the id named no topic when it was looked up. It stays unknown for the request: a topic that is
+        created while the request waits was not authorized."""
 
     def name(self, replicas: Replicas) -> str | None:
         """Returns the topic's name; None if no topic has the id."""

@@ -41,7 +41,7 @@ class RunsByKey:
             heapify(self._heap)
 
     def add_beside(self, key: int, runs: Sequence[Run]) -> None:
-        """Adds runs by a key that has a run already."""
+        """Adds runs to those that the key already has."""
         self._runs[key].update(runs)
 
     def remove(self, key: int, run: Run) -> None:
