@@ -23,7 +23,6 @@ class Versions(NamedTuple):
 
 
 NONE = Versions(1, 0)
-ALL = Versions(0, ANY_VERSION)
 
 
 @cache

@@ -24,7 +24,7 @@ from protocol.budget import TooManyItems
 from protocol.codec import MALFORMED, Decoder, Encoder, bounded_decoder, decoder, encoder
 from protocol.connection import response_frame
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
-from protocol.schema import fields_of, identity
+from protocol.schema import fields_of
 from protocol.types import Buffer
 from protocol.versions import ANY_VERSION
 
@@ -105,7 +105,7 @@ class Route:
         self.parse = None if wire is None else wire.parse
         self.serve = None if wire is None else wire.serve
         self.parse_from = self.last + 1 if wire is None else wire.first_version
-        flexible = identity(api.request).flexible
+        flexible = self.key.flexible
         self.flexible = flexible.first if flexible.last >= flexible.first else ANY_VERSION
         self.decoders: dict[int, Decoder] = {}
         self.bounded_decoders: dict[int, Decoder] = {}

@@ -20,7 +20,7 @@ from protocol.errors import ProtocolError
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from protocol.messages.metadata import MetadataRequest
 from protocol.primitives import AS_JAVA, read_uvarint
-from protocol.schema import fields_of, identity
+from protocol.schema import fields_of
 from protocol.types import NO_UUID
 
 UUID_SIZE_BYTES: Final = 16
@@ -95,7 +95,7 @@ class RequestView:
         return (
             self.api is not None
             and self.header.key != ApiKey.API_VERSIONS
-            and self.header.version in identity(self.api.request).flexible
+            and self.header.version in self.api.key.flexible
         )
 
 
@@ -111,7 +111,7 @@ def read_header(frame: memoryview, api: Api | None) -> tuple[Header, int]:
     if length >= 0:
         position += length
         client_id = str(bytes(frame[HEADER_BYTES:position]), "utf-8", AS_JAVA)
-    if api is not None and version in identity(api.request).flexible:
+    if api is not None and version in api.key.flexible:
         position = skip_tags(frame, position)
     return Header(key, version, correlation_id, client_id), position
 
