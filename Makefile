@@ -160,9 +160,9 @@ soak: $(SETUP) ## kill a broker under load, CYCLES times (5000); kill StreamsSmo
 		--kill-cycles=$(or $(CYCLES),5000) --smoke-s=$(or $(SMOKE_S),600) $(if $(ONLY),-k "$(ONLY)")
 
 .PHONY: conformance
-conformance: $(SETUP) ## suites that others wrote: SUITES="kafka-python sarama apache-tools" NODES=1, 3 or mixed BROKER=apache MATCHING=… KILL_EVERY_S=20 JOBS=N classes of Apache's at a time
+conformance: $(SETUP) ## suites that others wrote: SUITES="kafka-python sarama apache-tools" NODES=1, 3 or mixed BROKER=apache MATCHING=… KILL_EVERY_S=20 DECODE=1 JOBS=N classes of Apache's at a time
 	$(BIN)/python -m tests.interop.suites $(SUITES) $(if $(BROKER),--broker $(BROKER)) $(if $(NODES),--nodes $(NODES)) \
-		$(if $(KILL_EVERY_S),--kill-every-s $(KILL_EVERY_S)) $(if $(MATCHING),--tests "$(MATCHING)") $(if $(JOBS),--jobs $(JOBS)) \
+		$(if $(KILL_EVERY_S),--kill-every-s $(KILL_EVERY_S)) $(if $(DECODE),--decode) $(if $(MATCHING),--tests "$(MATCHING)") $(if $(JOBS),--jobs $(JOBS)) \
 		$(if $(RESULTS),--results "$(RESULTS)"); status=$$?; $(BIN)/python -m docs.conformance; exit $$status
 
 .PHONY: simulate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -31,6 +31,18 @@ Tests that did not pass, with the reason, and the clusters on which they did not
 
 | suite | tests | clusters | Odradek | Apache Kafka | reason |
 |---|---|---|---|---|---|
+"""
+DECODED = """
+## Every response decoded
+
+With `DECODE=1`, clients connect with a proxy before each broker. It reads every response with the classes of Apache
+Kafka 4.4.0, writes it again, and compares the bytes; it checks each batch of records, and the order of the responses
+(`tests/interop/jvm/Decoder.java`). *Versions* counts the pairs of an API and a version, and *not read* the responses of
+versions that Apache Kafka no longer has. A *defect* is a response that is malformed, has other bytes than Apache Kafka
+writes, has a damaged batch, comes out of order, or is the error UNKNOWN_SERVER_ERROR. A run with a defect fails.
+
+| suite | brokers | broker | passed | alone | failed | responses | APIs | versions | not read | defects | commit |
+|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|---|
 """
 NO_TESTS = """
 The packages of aiokafka, kafkajs, @platformatic/kafka and confluent-kafka at PyPI and npm have no tests with a broker;
@@ -92,6 +104,23 @@ def row(result: Results) -> str:
     return f"| {' | '.join(map(str, cells))} |\n"
 
 
+def decoded_row(result: Results) -> str:
+    """Returns the row of a run whose responses were decoded."""
+    suite, nodes, _ = run_of(result)
+    counts = Counter(outcome for outcome, _ in ended(result).values())
+    title = next((row.title for row in table.SUITES if row.name == suite), suite)
+    read, not_read = result["decoded"]["read"], result["decoded"]["not_read"]
+    cells = [title, CLUSTERS[nodes], BROKERS[result["broker"]], result["counts"]["passed"]]
+    cells += [counts[ALONE], counts[FAILED], f"{responses(read):,}", len(read), sum(map(len, read.values()))]
+    cells += [f"{responses(not_read):,}", len(result["decoded"]["defects"]), f"`{result['commit'][:8]}`"]
+    return f"| {' | '.join(map(str, cells))} |\n"
+
+
+def responses(counts: Mapping[str, Mapping[str, int]]) -> int:
+    """Returns the number of responses of all APIs and versions."""
+    return sum(sum(versions.values()) for versions in counts.values())
+
+
 def lines(results: Iterable[Results]) -> Iterator[Line]:
     """Yields a line for each top-level test that did not pass with a broker."""
     for (suite, nodes, kill_every_s), of_run in groupby(results, key=run_of):
@@ -128,4 +157,8 @@ def escaped(text: str) -> str:
 
 def section(results: Iterable[Results]) -> str:
     ordered = sorted(results, key=lambda result: (run_of(result), result["broker"] != "odradek"))
-    return HEAD + "".join(map(row, ordered)) + OTHERS + "".join(others(ordered)) + NO_TESTS
+    plain = [result for result in ordered if "decoded" not in result]
+    decoded = [result for result in ordered if "decoded" in result]
+    return "".join(
+        [HEAD, *map(row, plain), OTHERS, *others(plain), NO_TESTS, DECODED, *map(decoded_row, decoded)],
+    )

@@ -6,6 +6,10 @@ brokers and a controller of Odradek, and a broker of Apache Kafka. Odradek is th
 from package registries, in locked versions. apache-clients, apache-tools and apache-streams are Apache Kafka's own
 JUnit suites, which start their own clusters (see tests.interop.suites.apache).
 
+With --decode, a proxy before each broker reads each response to clients of the listener PLAINTEXT with Apache Kafka's
+classes and writes it again: a response that is malformed, has other bytes, comes out of order or has a damaged batch of
+records is a failure of the run.
+
 Each top-level test that fails runs once more, alone; no broker is killed by then. The exit status is 1 if a test fails
 twice that expected.toml doesn't name, if a test passes that expected.toml names, or if a test fails twice that didn't
 in the results that the new ones replace.
@@ -52,12 +56,15 @@ class Run(NamedTuple):
     """Seconds between two kills; 0 kills no broker."""
     tests: str = ""
     """The suite's own selection of tests; empty for all."""
+    decodes: bool = False
+    """Whether a proxy reads each response with Apache Kafka's classes."""
 
     @property
     def name(self) -> str:
         """The name of the file of results."""
         kills = f"-kills-{self.kill_every_s:g}s" if self.kill_every_s else ""
-        return f"{self.suite.name}-{self.broker.value}-{self.nodes}{kills}"
+        decoded = "-decoded" if self.decodes else ""
+        return f"{self.suite.name}-{self.broker.value}-{self.nodes}{kills}{decoded}"
 
 
 def measure(options: Run, work: Path) -> dict[str, Any]:
@@ -66,7 +73,7 @@ def measure(options: Run, work: Path) -> dict[str, Any]:
     output = CACHE / "suites" / f"{options.name}.log"
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text("")
-    nodes = Nodes(work, MAKES[options.nodes, options.broker], suite.settings)
+    nodes = Nodes(work, MAKES[options.nodes, options.broker], suite.settings, decodes=options.decodes)
     killer = Killer(nodes.brokers, options.kill_every_s)
     try:
         nodes.start()
@@ -77,6 +84,7 @@ def measure(options: Run, work: Path) -> dict[str, Any]:
                 results = suite.kind.run(nodes, options.tests, process)
             seconds = time.monotonic() - began
             again = run_again(suite, nodes, results, process)
+        decoded = {"decoded": nodes.decoder.report()._asdict()} if nodes.decoder else {}
     finally:
         nodes.forget()
     return {
@@ -88,6 +96,7 @@ def measure(options: Run, work: Path) -> dict[str, Any]:
         "tests": outcomes.as_json(results),
         "again": outcomes.as_json(again),
         "log_errors": {node.data.name: log_errors(node.log) for node in nodes.all},
+        **decoded,
     }
 
 
@@ -121,6 +130,7 @@ def log_errors(log: Path) -> list[str]:
 def judge(options: Run, result: dict[str, Any], before: dict[str, Any] | None) -> list[str]:
     """Returns a line for each unexpected outcome. Under kills, only a broker that doesn't start again is unexpected."""
     lines = [result["failure"]] if result["failure"] else []
+    lines += result.get("decoded", {}).get("defects", [])
     if not options.kill_every_s:
         entries = outcomes.expected(options.suite.name, options.broker.value, options.nodes)
         lines += outcomes.surprises(result, entries)
@@ -155,6 +165,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--broker", type=Make, choices=list(Make), default=Make.ODRADEK)
     parser.add_argument("--nodes", choices=("1", "3", "mixed"), default="3", help="(%(default)s)")
     parser.add_argument("--kill-every-s", type=float, default=0, metavar="S", help="kill a broker so often (never)")
+    parser.add_argument("--decode", action="store_true", help="read each response with Apache Kafka's classes")
     parser.add_argument("--tests", default="", metavar="SELECTION", help="of the suite's own program (all)")
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="classes of a JUnit suite at a time (%(default)s)"
@@ -172,7 +183,7 @@ def main(arguments: list[str]) -> int:
     found: list[str] = []
     for suite in SUITES:
         if suite.name in parsed.suites and parsed.nodes in suite.nodes:
-            run = Run(suite, parsed.broker, parsed.nodes, parsed.kill_every_s, parsed.tests)
+            run = Run(suite, parsed.broker, parsed.nodes, parsed.kill_every_s, parsed.tests, parsed.decode)
             found += run_one(run, parsed.results)
     of_apache = [name.removeprefix(APACHE) for name in parsed.suites if name.startswith(APACHE)]
     if of_apache:

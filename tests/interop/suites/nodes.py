@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tests.interop.either_node import EitherNode, Make
 from tests.interop.processes import free_port
 from tests.interop.quorum import CONTROLLER_ID
+from tests.interop.suites.decoder import Decoder
 
 SESSION_MS = 6_000
 """Session timeout of the brokers. A killed broker, Odradek's or Apache Kafka's, can register again after this time."""
@@ -71,11 +72,20 @@ MAKES = {
 
 
 class Nodes:
-    """A controller, and brokers 1 … n."""
+    """A controller, and brokers 1 … n. If `decodes`, clients of the listener PLAINTEXT connect with a proxy before each
+    broker, which reads its responses."""
 
     def __init__(
-        self, folder: Path, makes: Sequence[Make], settings: Callable[[int], Mapping[str, str]] = lambda _: {}
+        self,
+        folder: Path,
+        makes: Sequence[Make],
+        settings: Callable[[int], Mapping[str, str]] = lambda _: {},
+        *,
+        decodes: bool = False,
     ) -> None:
+        self.decoder = Decoder(folder / "decoder.log") if decodes else None
+        self._proxies: dict[str, str] = {}
+        """Addresses of the proxies, by the addresses of the listeners."""
         controller = f"127.0.0.1:{free_port()}"
         common = {**SETTINGS, **replication(len(makes)), "controller.quorum.bootstrap.servers": controller}
         own = {"process.roles": "controller", "node.id": str(CONTROLLER_ID), "listeners": f"CONTROLLER://{controller}"}
@@ -86,16 +96,21 @@ class Nodes:
             for number, make in enumerate(makes, start=1)
         ]
 
-    @staticmethod
-    def _broker(folder: Path, make: Make, node_id: int, common: Mapping[str, str]) -> EitherNode:
+    def _broker(self, folder: Path, make: Make, node_id: int, common: Mapping[str, str]) -> EitherNode:
         own = {
             "process.roles": "broker",
             "node.id": common.get("node.id", str(node_id)),
             "listeners": ",".join(f"{name}://127.0.0.1:{free_port()}" for name in ("PLAINTEXT", "SASL", "INTERNAL")),
         }
         plain, *others = own["listeners"].split(",")
-        # the settings may have the address of a proxy for clients
-        own["advertised.listeners"] = ",".join([common.get("advertised.listeners", plain), *others])
+        address = plain.split("://")[1]
+        if self.decoder:
+            port = free_port()
+            self.decoder.proxy(port, int(address.rpartition(":")[2]))
+            self._proxies[address] = f"127.0.0.1:{port}"
+        # the settings may have the address of another proxy for clients
+        advertised = common.get("advertised.listeners", f"PLAINTEXT://{self._proxies.get(address, address)}")
+        own["advertised.listeners"] = ",".join([advertised, *others])
         return EitherNode(folder, make, {**common, **own}, "--no-initial-controllers")
 
     @property
@@ -110,13 +125,17 @@ class Nodes:
         """Ends all processes."""
         for node in self.all:
             node.forget()
+        if self.decoder:
+            self.decoder.close()
+
+    def address(self, broker: EitherNode, listener: str = "PLAINTEXT") -> str:
+        """Returns the address of a broker's listener, or of the proxy that decodes."""
+        own = dict(one.split("://") for one in broker.settings["listeners"].split(","))[listener]
+        return self._proxies.get(own, own)
 
     def addresses(self, listener: str) -> str:
         """Returns the addresses of the brokers at a listener, as bootstrap servers."""
-        return ",".join(
-            dict(one.split("://") for one in broker.settings["listeners"].split(","))[listener]
-            for broker in self.brokers
-        )
+        return ",".join(self.address(broker, listener) for broker in self.brokers)
 
 
 class Kill(NamedTuple):

@@ -60,7 +60,7 @@ def proxies(nodes: Nodes, folder: Path) -> Iterator[Mapping[str, str]]:
         for number in range(PROXIES):
             broker = nodes.brokers[number % len(nodes.brokers)]
             proxy = {"name": f"kafka{number + 1}", "listen": f"127.0.0.1:{FIRST_PORT + number}"}
-            body = json.dumps({**proxy, "upstream": broker.address, "enabled": True}).encode()
+            body = json.dumps({**proxy, "upstream": nodes.address(broker), "enabled": True}).encode()
             urllib.request.urlopen(f"http://127.0.0.1:{port}/proxies", body, TIMEOUT_S).close()
         with stopping(nodes, folder) as path:
             yield {"TOXIPROXY_ADDR": f"http://127.0.0.1:{port}", "KAFKA_VERSION": APACHE_KAFKA, "PATH": path}
