@@ -113,8 +113,9 @@ test-examples: $(EXAMPLES_SETUP) ## test odradek.testing, the examples in four l
 	$(BIN)/python -m pytest tests/interop/testing -m examples --timeout 600
 
 .PHONY: test-applications
-test-applications: $(SETUP) ## applications of many frameworks, killed beside their broker; installs them into .cache; ten minutes
-	$(BIN)/python -m pytest tests/interop/applications -m applications --timeout 1200 $(if $(ONLY),-k "$(ONLY)")
+test-applications: $(SETUP) ## applications of many frameworks, killed beside their broker; installs them into .cache, and writes their figures; ten minutes
+	$(BIN)/python -m pytest tests/interop/applications -m applications --installed --timeout 1200 $(if $(ONLY),-k "$(ONLY)"); \
+		status=$$?; $(BIN)/python -m docs.conformance; exit $$status
 
 .PHONY: dist
 dist: $(SETUP) ## build dist/: sdist, a compiled wheel for each CPython here, a pure wheel; PYTHONS="python3.12 …"

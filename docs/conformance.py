@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from docs import conformance_clients
-from tests.interop.applications.table import APPLICATIONS
+from tests.interop.applications import figures
 from tests.interop.suites.apache import outcomes
 from tests.interop.suites.apache.outcomes import NOT_POINTABLE, OUTCOMES, PASSED, SKIPPED, JUnitTest
 
@@ -54,19 +54,12 @@ lost. Exactly once, no record may be doubled or out of order either: the reader 
 with two workers, a file as source (exactly once) and a file as sink; a worker and the broker are killed. MirrorMaker 2
 copies between Odradek and Apache Kafka, both ways, and is killed. Debezium copies the changes of a table of PostgreSQL;
 Connect and the broker are killed. Celery's worker and its broker are killed, and rsyslog's broker
-(`tests/interop/applications`).
+(`tests/interop/applications`). *Parts* are the records, lines or tasks that had to come, and all came; *again* is the
+number that came a second time.
 
-| application | output | guarantee |
-|---|---|---|
+| application | output | guarantee | killed | parts | again | time | commit |
+|---|---|---|---|--:|--:|--:|---|
 """
-OTHER_APPLICATIONS = (
-    ("Kafka Connect", "copy of a file", True),
-    ("MirrorMaker 2", "copy, offsets of groups", True),
-    ("Debezium", "each change of a table", True),
-    ("Celery", "tasks carried out", False),
-    ("rsyslog", "lines of a file", False),
-)
-"""Names, outputs, and True if exactly once, of the applications with a test of their own."""
 
 
 class Other(NamedTuple):
@@ -139,13 +132,12 @@ def escaped(text: str) -> str:
 
 
 def applications() -> str:
-    rows = [
-        (application.name, "count per key" if application.counts else "copy", application.exactly_once)
-        for application in APPLICATIONS
-    ]
-    rows += OTHER_APPLICATIONS
-    names = {True: "exactly once", False: "at least once"}
-    return APPLICATIONS_HEAD + "".join(f"| {name} | {output} | {names[once]} |\n" for name, output, once in rows)
+    rows = ""
+    for (name, output, guarantee, expected, received, killed), seconds, commit in figures.load():
+        again = received - expected
+        cells = [name, output, guarantee, killed, f"{expected:,}", f"{again:,}", f"{seconds} s", f"`{commit[:8]}`"]
+        rows += f"| {' | '.join(cells)} |\n"
+    return APPLICATIONS_HEAD + rows
 
 
 def page() -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.interop.applications.figures import AT_LEAST_ONCE, EXACTLY_ONCE, Figures
 from tests.interop.applications.table import APPLICATIONS, Application
 from tests.interop.applications.topics import Topics, counted, faults
 from tests.interop.brokers import ALONE, Broker
@@ -45,7 +47,7 @@ class Running(Server):
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("application", APPLICATIONS, ids=lambda application: application.name)
 def test_no_record_is_lost_when_the_application_and_the_broker_are_killed(
-    application: Application, broker: Broker, tmp_path: Path
+    application: Application, broker: Broker, tmp_path: Path, keep: Callable[[Figures], None]
 ) -> None:
     topics = Topics(broker.bootstrap)
     running = Running(application, tmp_path / "application", broker.bootstrap)
@@ -67,6 +69,9 @@ def test_no_record_is_lost_when_the_application_and_the_broker_are_killed(
     topics.read_the_rest()
     expected = counted(topics.sent) if application.counts else topics.sent
     assert faults(expected, topics.received, exactly_once=application.exactly_once) == []
+    output = "count per key" if application.counts else "copy"
+    guarantee = EXACTLY_ONCE if application.exactly_once else AT_LEAST_ONCE
+    keep(Figures(application.name, output, guarantee, len(expected), len(topics.received), "program, broker"))
     running.forget()
     topics.close()
 

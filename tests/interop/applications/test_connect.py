@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.applications.connect import WORKER, Jvm, Reader, put, until
+from tests.interop.applications.figures import EXACTLY_ONCE, Figures
 from tests.interop.brokers import ALONE, ApacheKafka, Broker
 from tests.interop.processes import free_port
 
@@ -25,7 +26,9 @@ def properties() -> dict[str, str]:
     return dict(ALONE)
 
 
-def test_a_file_goes_through_two_workers_exactly_once_when_one_is_killed(broker: Broker, tmp_path: Path) -> None:
+def test_a_file_goes_through_two_workers_exactly_once_when_one_is_killed(
+    broker: Broker, tmp_path: Path, keep: Callable[[Figures], None]
+) -> None:
     lines, copy = tmp_path / "lines.txt", tmp_path / "copy.txt"
     ports = [free_port(), free_port()]
     workers = [
@@ -60,6 +63,11 @@ def test_a_file_goes_through_two_workers_exactly_once_when_one_is_killed(broker:
     assert reader.values == [f"line {number}" for number in range(3 * LINES)]
     until(lambda: len(set(copy.read_text().splitlines())) >= 3 * LINES, "the lines in the sink's file")
     assert set(copy.read_text().splitlines()) == set(reader.values)
+    keep(
+        Figures(
+            "Kafka Connect", "copy of a file", EXACTLY_ONCE, 3 * LINES, len(reader.values), "one worker of two, broker"
+        )
+    )
 
 
 @pytest.fixture
@@ -102,7 +110,9 @@ def mirror(here: Broker, there: Broker) -> dict[str, str]:
     }
 
 
-def test_mirrormaker_copies_both_ways_and_translates_offsets(broker: Broker, other: Broker, tmp_path: Path) -> None:
+def test_mirrormaker_copies_both_ways_and_translates_offsets(
+    broker: Broker, other: Broker, tmp_path: Path, keep: Callable[[Figures], None]
+) -> None:
     clusters = {"here": broker, "there": other}
     sent: dict[str, list[str]] = {"here": [], "there": []}
 
@@ -135,6 +145,8 @@ def test_mirrormaker_copies_both_ways_and_translates_offsets(broker: Broker, oth
     assert {name: reader.values for name, reader in readers.items()} == sent
     translated = Consumer({"bootstrap.servers": other.bootstrap, "group.id": GROUP})
     until(lambda: 0 < offset_of(translated) <= LINES // 2, "the group's offset on the other cluster")
+    received = sum(len(reader.values) for reader in readers.values())
+    keep(Figures("MirrorMaker 2", "copy, offsets of groups", EXACTLY_ONCE, 4 * LINES, received, "program"))
 
 
 def offset_of(member: Consumer) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.interop.applications.connect import WORKER, Jvm, Reader, put, until
+from tests.interop.applications.figures import EXACTLY_ONCE, Figures
 from tests.interop.applications.postgres import USER, Postgres
 from tests.interop.brokers import ALONE, Broker
 from tests.interop.processes import free_port
@@ -86,7 +87,7 @@ def versions(events: Iterable[dict[str, Any]]) -> dict[int, list[int]]:
 
 
 def test_each_change_of_a_table_comes_once_when_connect_and_the_broker_are_killed(
-    broker: Broker, postgres: Postgres, tmp_path: Path
+    broker: Broker, postgres: Postgres, tmp_path: Path, keep: Callable[[Figures], None]
 ) -> None:
     port = free_port()
     converters = {"key.converter": CONVERTER, "value.converter": CONVERTER, "value.converter.schemas.enable": "false"}
@@ -116,8 +117,10 @@ def test_each_change_of_a_table_comes_once_when_connect_and_the_broker_are_kille
     postgres.sql("DELETE FROM account WHERE id % 4 = 0")
     until(lambda: reader.has(4 * ROWS + ROWS // 4), "the deletions")
     events = [json.loads(value) for value in reader.values]
-    assert len(events) == 4 * ROWS + ROWS // 4
+    expected = 4 * ROWS + ROWS // 4
+    assert len(events) == expected
     assert set(map(tuple, versions(events).values())) == {(0, 1, 2, 3)}
     rows = (map(int, line.split("|")) for line in postgres.sql("SELECT id, version, amount FROM account").split())
     assert table_of(events) == {number: (version, amount) for number, version, amount in rows}
+    keep(Figures("Debezium", "each change of a table", EXACTLY_ONCE, expected, len(events), "worker, broker"))
     worker.forget()

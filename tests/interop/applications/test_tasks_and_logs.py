@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.interop.applications.connect import Reader, until
+from tests.interop.applications.figures import AT_LEAST_ONCE, Figures
 from tests.interop.applications.table import PROGRAMS, python
 from tests.interop.brokers import ALONE, Broker
 from tests.interop.processes import Server, run
@@ -50,7 +52,9 @@ class Worker(Server):
         return len(set(self.done())) >= count
 
 
-def test_no_task_of_celery_is_lost_when_the_worker_and_the_broker_are_killed(broker: Broker, tmp_path: Path) -> None:
+def test_no_task_of_celery_is_lost_when_the_worker_and_the_broker_are_killed(
+    broker: Broker, tmp_path: Path, keep: Callable[[Figures], None]
+) -> None:
     worker = Worker(tmp_path, broker.bootstrap)
     worker.start()
     worker.send(0, TASKS)
@@ -63,7 +67,9 @@ def test_no_task_of_celery_is_lost_when_the_worker_and_the_broker_are_killed(bro
     broker.restart()
     worker.send(2 * TASKS, 3 * TASKS)
     until(lambda: worker.has_done(3 * TASKS), "all tasks")
-    assert set(worker.done()) == set(range(3 * TASKS))
+    done = worker.done()
+    assert set(done) == set(range(3 * TASKS))
+    keep(Figures("Celery", "tasks carried out", AT_LEAST_ONCE, 3 * TASKS, len(done), "worker, broker"))
     worker.forget()
 
 
@@ -92,7 +98,9 @@ action(type="omkafka" broker=["{bootstrap}"] topic="lines" template="line" parti
         self.launch(self._command, "", READY_S)
 
 
-def test_no_line_of_rsyslog_is_lost_when_the_broker_is_killed(broker: Broker, tmp_path: Path) -> None:
+def test_no_line_of_rsyslog_is_lost_when_the_broker_is_killed(
+    broker: Broker, tmp_path: Path, keep: Callable[[Figures], None]
+) -> None:
     lines = tmp_path / "lines.txt"
     lines.touch()
 
@@ -111,4 +119,5 @@ def test_no_line_of_rsyslog_is_lost_when_the_broker_is_killed(broker: Broker, tm
     append(2 * LINES)
     until(lambda: reader.has(3 * LINES), "all lines")
     assert set(reader.values) == {f"line {number}" for number in range(3 * LINES)}
+    keep(Figures("rsyslog", "lines of a file", AT_LEAST_ONCE, 3 * LINES, len(reader.values), "broker"))
     rsyslog.forget()
