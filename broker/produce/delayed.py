@@ -36,9 +36,12 @@ class DelayedProduce(ParkedCall):
     def begin(self, done: Callable[[Answer | Exception], None]) -> None:
         super().begin(done)
         self._watch_all()
+        # followers may have fetched the records before this: see Parked.begin
+        if any(is_over(produced, is_last=False) for produced in self._uncommitted):
+            self.wake()
 
     def try_respond(self, *, is_last: bool) -> object | None:
-        still_open = [produced for produced in self._uncommitted if not is_over(produced, is_last)]
+        still_open = [produced for produced in self._uncommitted if not is_over(produced, is_last=is_last)]
         if still_open:
             if len(still_open) < len(self._uncommitted):
                 self._uncommitted = still_open
@@ -51,7 +54,7 @@ class DelayedProduce(ParkedCall):
         self.watch([produced.partition for produced in self._uncommitted if produced.partition is not None])
 
 
-def is_over(produced: ProducedPartition, is_last: bool) -> bool:
+def is_over(produced: ProducedPartition, *, is_last: bool) -> bool:
     """Returns True once the append is committed or has failed, with its error in the answer."""
     partition = produced.partition
     assert partition is not None

@@ -52,8 +52,13 @@ class Parked(Waiter):
         self.is_over = False
 
     def begin(self, done: Callable[[Answer | Exception], None]) -> None:
-        """Starts to wait: `done` is called once with the answer or an error, unless the request is cancelled first."""
+        """Starts to wait: `done` is called once with the answer or an error, unless the request is cancelled first.
+
+        The request may have been woken, or may have expired, before: a handler that waits returns it in a task, whose
+        end the connection learns a turn of the event loop later."""
         self._done = done
+        if self._is_awake or self.is_late:
+            self._loop.call_soon(self._complete, self.is_late)
 
     def watch(self, partitions: list[Partition]) -> None:
         """Lets these partitions, and no others, wake the request."""
@@ -70,7 +75,8 @@ class Parked(Waiter):
     def wake(self) -> None:
         if not self._is_awake:
             self._is_awake = True
-            self._loop.call_soon(self._complete, False)
+            if self._done is not None:
+                self._loop.call_soon(self._complete, False)
 
     def expire(self) -> None:
         """Completes the request with what is available, because its time is over. If its connection doesn't await the

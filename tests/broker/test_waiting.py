@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,35 @@ async def test_those_that_are_over_are_not_kept(timeouts: Timeouts) -> None:
         timeouts.add(parked := Scripted(), LONG_MS)
         parked.cancel()
     assert sum(map(len, timeouts._queues.values())) == 1
+
+
+class Late(Scripted):
+    """A parked request whose connection begins to wait later."""
+
+    def begin(self, done: Callable[[Answer | Exception], None]) -> None:
+        self.wait = lambda: Parked.begin(self, done)
+
+
+@pytest.mark.source_only
+async def test_what_wakes_it_before_its_connection_waits_is_not_lost() -> None:
+    parked = Late()
+    parked.script = [[b"found"]]
+    parked.wake()
+    await asyncio.sleep(0)
+    assert parked.answers == []
+    parked.wait()
+    await asyncio.sleep(0)
+    assert parked.answers == [[b"found"]]
+
+
+@pytest.mark.source_only
+async def test_one_whose_time_is_over_before_its_connection_waits_is_answered() -> None:
+    parked = Late()
+    parked.expire()
+    assert parked.answers == []
+    parked.wait()
+    await asyncio.sleep(0)
+    assert parked.answers == [[b"in vain"]]
 
 
 async def partition_of(broker: InProcess, index: int) -> Partition:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from broker.replica.partition import Partition
+from broker.replica.waiter import Waiter
 from protocol.api_key import ApiKey
 from protocol.messages.produce import ProduceResponse
+from tests.broker.following import acknowledge, follow
 from tests.broker.inprocess import Client, InProcess, parse_by, request_frame
 from tests.broker.produce.test_wire import LIE, LONG, batch, request
 from tests.waiting import until
@@ -92,3 +96,28 @@ async def test_a_broker_that_stops_ends_what_has_begun(tmp_path: Path) -> None:
         client.send(request_frame(request(topic_id, (0, LONG)), VERSION))
         client.connection.connection_lost(None)
     assert ends(broker) == [1]
+
+
+class Prompt(Waiter):
+    """A follower that has fetched the records a turn of the event loop after their append."""
+
+    def __init__(self, partition: Partition) -> None:
+        super().__init__(0)
+        self._partition = partition
+
+    def wake(self) -> None:
+        asyncio.get_running_loop().call_soon(acknowledge, self._partition, self._partition.log_end_offset)
+
+
+@pytest.mark.usefixtures("way")
+async def test_they_are_answered_though_followers_fetch_them_before_their_connection_waits(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        topic_id = await broker.create_topic("t")
+        (partition,) = broker.server.broker.replicas
+        follow(partition)
+        partition.append_waiters[Prompt(partition)] = None
+        client = broker.client()
+        produce = request(topic_id, (0, LONG), acks=-1)
+        produce.timeout_ms = 3_600_000
+        client.send(request_frame(produce, VERSION))
+        assert await offsets(client) == [0]
