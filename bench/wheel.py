@@ -127,6 +127,11 @@ def install(wheel: Path, command: Path) -> None:
     made.rename(command)
 
 
+def commit() -> str:
+    """Returns the hash of the commit that is checked out. Raises NotBuilt."""
+    return git("rev-parse", "HEAD").decode().strip()
+
+
 def git(*arguments: str) -> bytes:
     """Runs git in the project and returns its output. Raises NotBuilt."""
     ended = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=False)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from bench.jars import APACHE_KAFKA
 from tests.interop.suites import outcomes, table
 from tests.interop.suites.outcomes import FAILURES, Outcome
 
@@ -32,11 +33,11 @@ Tests that did not pass, with the reason, and the clusters on which they did not
 | suite | tests | clusters | Odradek | Apache Kafka | reason |
 |---|---|---|---|---|---|
 """
-DECODED = """
+DECODED = f"""
 ## Every response decoded
 
-With `DECODE=1`, clients connect with a proxy before each broker. It reads every response with the classes of Apache
-Kafka 4.4.0, writes it again, and compares the bytes; it checks each batch of records, and the order of the responses
+With `DECODE=1`, clients connect to a proxy in front of each broker. It reads every response with the classes of Apache
+Kafka {APACHE_KAFKA}, writes it again, and compares the bytes; it checks each batch of records and the order of answers
 (`tests/interop/jvm/Decoder.java`). *Versions* counts the pairs of an API and a version, and *not read* the responses of
 versions that Apache Kafka no longer has. A *defect* is a response that is malformed, has other bytes than Apache Kafka
 writes, has a damaged batch, comes out of order, or is the error UNKNOWN_SERVER_ERROR. A run with a defect fails.
@@ -93,12 +94,20 @@ def ended(result: Results) -> dict[str, tuple[str, str]]:
     return found
 
 
+def final_counts(result: Results) -> Counter[str]:
+    """Returns the number of tests with each outcome of `ended`."""
+    return Counter(outcome for outcome, _ in ended(result).values())
+
+
+def title(suite: str) -> str:
+    return next((row.title for row in table.SUITES if row.name == suite), suite)
+
+
 def row(result: Results) -> str:
     suite, nodes, _ = run_of(result)
-    counts = Counter(outcome for outcome, _ in ended(result).values())
-    title = next((row.title for row in table.SUITES if row.name == suite), suite)
+    counts = final_counts(result)
     version = next(iter(result["suite"].values()))
-    cells = [title, version, CLUSTERS[nodes], len(result["kills"]), BROKERS[result["broker"]]]
+    cells = [title(suite), version, CLUSTERS[nodes], len(result["kills"]), BROKERS[result["broker"]]]
     cells += [result["counts"]["passed"], counts[ALONE], counts[FAILED], counts[NOT_POINTABLE]]
     cells += [result["counts"]["skipped"], f"{result['seconds']} s", f"`{result['commit'][:8]}`"]
     return f"| {' | '.join(map(str, cells))} |\n"
@@ -107,10 +116,9 @@ def row(result: Results) -> str:
 def decoded_row(result: Results) -> str:
     """Returns the row of a run whose responses were decoded."""
     suite, nodes, _ = run_of(result)
-    counts = Counter(outcome for outcome, _ in ended(result).values())
-    title = next((row.title for row in table.SUITES if row.name == suite), suite)
+    counts = final_counts(result)
     read, not_read = result["decoded"]["read"], result["decoded"]["not_read"]
-    cells = [title, CLUSTERS[nodes], BROKERS[result["broker"]], result["counts"]["passed"]]
+    cells = [title(suite), CLUSTERS[nodes], BROKERS[result["broker"]], result["counts"]["passed"]]
     cells += [counts[ALONE], counts[FAILED], f"{responses(read):,}", len(read), sum(map(len, read.values()))]
     cells += [f"{responses(not_read):,}", len(result["decoded"]["defects"]), f"`{result['commit'][:8]}`"]
     return f"| {' | '.join(map(str, cells))} |\n"

@@ -54,8 +54,9 @@ class Parked(Waiter):
     def begin(self, done: Callable[[Answer | Exception], None]) -> None:
         """Starts to wait: `done` is called once with the answer or an error, unless the request is cancelled first.
 
-        The request may have been woken, or may have expired, before: a handler that waits returns it in a task, whose
-        end the connection learns a turn of the event loop later."""
+        It may have been woken or have expired before: if a task returns the request, its connection begins it a turn of
+        the event loop after the task has ended.
+        """
         self._done = done
         if self._is_awake or self.is_late:
             self._loop.call_soon(self._complete, self.is_late)

@@ -122,11 +122,14 @@ class Late(Scripted):
     """A parked request whose connection begins to wait later."""
 
     def begin(self, done: Callable[[Answer | Exception], None]) -> None:
-        self.wait = lambda: Parked.begin(self, done)
+        """Does nothing until `wait`."""
+
+    def wait(self) -> None:
+        super().begin(self.take)
 
 
 @pytest.mark.source_only
-async def test_what_wakes_it_before_its_connection_waits_is_not_lost() -> None:
+async def test_a_wake_before_its_connection_waits_is_not_lost() -> None:
     parked = Late()
     parked.script = [[b"found"]]
     parked.wake()
@@ -138,7 +141,7 @@ async def test_what_wakes_it_before_its_connection_waits_is_not_lost() -> None:
 
 
 @pytest.mark.source_only
-async def test_one_whose_time_is_over_before_its_connection_waits_is_answered() -> None:
+async def test_a_request_that_expires_before_its_connection_waits_is_answered() -> None:
     parked = Late()
     parked.expire()
     assert parked.answers == []

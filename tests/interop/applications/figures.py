@@ -13,7 +13,7 @@ AT_LEAST_ONCE, EXACTLY_ONCE = "at least once", "exactly once"
 
 
 class Figures(NamedTuple):
-    """What came out of an application that passed its test: each part at least once, and nothing else."""
+    """The output of an application that passed its test: each part came at least once, and nothing else."""
 
     application: str
     output: str
@@ -41,8 +41,8 @@ def load(file: Path = RESULTS) -> list[Row]:
 
 
 def keep(figures: Figures, seconds: float, file: Path = RESULTS) -> None:
-    """Writes the row of an application in the place of its last one."""
-    new = Row(figures, round(seconds), wheel.git("rev-parse", "HEAD").decode().strip())
+    """Writes an application's row, which replaces its earlier one."""
+    new = Row(figures, round(seconds), wheel.commit())
     rows = {row.figures.application: row for row in [*load(file), new]}
     kept = [{**rows[name]._asdict(), "figures": rows[name].figures._asdict()} for name in sorted(rows, key=str.lower)]
     file.write_text(json.dumps({"applications": kept}, indent=1) + "\n")

@@ -1,3 +1,4 @@
+import java.io.BufferedInputStream;
 import java.io.BufferedReader;
 import java.io.DataInputStream;
 import java.io.EOFException;
@@ -13,7 +14,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
-import java.util.TreeMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.atomic.AtomicLong;
@@ -42,11 +42,12 @@ import org.apache.kafka.common.requests.ResponseHeader;
 public class Decoder {
     static final int MAX_DEFECTS = 100;
     static final int SHOWN_BYTES = 200;
+    static final int MAX_FRAME_BYTES = 1 << 28;
     static final short PRODUCE = 0, API_VERSIONS = 18;
     static final Map<String, AtomicLong> counts = new ConcurrentSkipListMap<>();
     static final List<String> defects = new ArrayList<>();
 
-    /** What the answer to a request is read by. */
+    /** The fields of a request's header that its answer is read by. */
     static final class Request {
         final short key, version;
         final int correlationId;
@@ -137,7 +138,7 @@ public class Decoder {
 
     /** Passes frames until the sender closes. A frame is seen before it is passed: a report has all that clients have. */
     static void pass(Socket from, Socket to, Sight sight) throws IOException {
-        DataInputStream in = new DataInputStream(new java.io.BufferedInputStream(from.getInputStream(), 1 << 16));
+        DataInputStream in = new DataInputStream(new BufferedInputStream(from.getInputStream(), 1 << 16));
         OutputStream out = to.getOutputStream();
         while (true) {
             int size;
@@ -145,6 +146,10 @@ public class Decoder {
                 size = in.readInt();
             } catch (EOFException end) {
                 return;
+            }
+            if (size < 0 || size > MAX_FRAME_BYTES) {
+                sight.see(ByteBuffer.allocate(0));
+                throw new IOException("a frame of " + size + " bytes");
             }
             ByteBuffer frame = ByteBuffer.allocate(4 + size);
             frame.putInt(size);
@@ -156,9 +161,13 @@ public class Decoder {
 
     /** Remembers a request that will be answered. */
     static void asked(ByteBuffer frame, Queue<Request> requests) {
-        Request request = new Request(frame);
-        if (request.key != PRODUCE || acks(frame, request.version) != 0) {
-            requests.add(request);
+        try {
+            Request request = new Request(frame);
+            if (request.key != PRODUCE || acks(frame, request.version) != 0) {
+                requests.add(request);
+            }
+        } catch (IndexOutOfBoundsException tooShort) {
+            // the broker closes the connection
         }
     }
 
@@ -185,6 +194,8 @@ public class Decoder {
         Request request = requests.poll();
         if (request == null) {
             defect("an answer to no request", frame);
+        } else if (frame.limit() < 4) {
+            defect(request.name() + ": no correlation id", frame);
         } else if (request.correlationId != frame.getInt(0)) {
             defect(request.name() + ": correlation id " + frame.getInt(0) + ", not " + request.correlationId, frame);
         } else {

@@ -6,9 +6,9 @@ brokers and a controller of Odradek, and a broker of Apache Kafka. Odradek is th
 from package registries, in locked versions. apache-clients, apache-tools and apache-streams are Apache Kafka's own
 JUnit suites, which start their own clusters (see tests.interop.suites.apache).
 
-With --decode, a proxy before each broker reads each response to clients of the listener PLAINTEXT with Apache Kafka's
-classes and writes it again: a response that is malformed, has other bytes, comes out of order or has a damaged batch of
-records is a failure of the run.
+With --decode, a proxy in front of each broker reads each response to clients of the listener PLAINTEXT with the classes
+of Apache Kafka and writes it again: a run fails if a response is malformed, has other bytes, comes out of order or has
+a damaged batch of records.
 
 Each top-level test that fails runs once more, alone; no broker is killed by then. The exit status is 1 if a test fails
 twice that expected.toml doesn't name, if a test passes that expected.toml names, or if a test fails twice that didn't
@@ -57,7 +57,7 @@ class Run(NamedTuple):
     tests: str = ""
     """The suite's own selection of tests; empty for all."""
     decodes: bool = False
-    """Whether a proxy reads each response with Apache Kafka's classes."""
+    """True if a proxy reads each response with Apache Kafka's classes."""
 
     @property
     def name(self) -> str:
@@ -115,7 +115,7 @@ def about(options: Run) -> dict[str, object]:
         "suite": options.suite.kind.versions(),
         "broker": options.broker.value,
         "version": APACHE_KAFKA if options.broker is Make.APACHE else wheel.folder().name,
-        "commit": wheel.git("rev-parse", "HEAD").decode().strip(),
+        "commit": wheel.commit(),
         "nodes": options.nodes,
         "kill_every_s": options.kill_every_s,
     }

@@ -14,7 +14,7 @@ HEAP = "-Xmx1g"
 
 
 class Decoded(NamedTuple):
-    """What the proxies have read."""
+    """The responses that the proxies have seen."""
 
     read: Mapping[str, Mapping[str, int]]
     """Numbers of responses that Apache Kafka's classes read, by API and version."""

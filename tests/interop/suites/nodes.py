@@ -72,8 +72,8 @@ MAKES = {
 
 
 class Nodes:
-    """A controller, and brokers 1 … n. If `decodes`, clients of the listener PLAINTEXT connect with a proxy before each
-    broker, which reads its responses."""
+    """A controller, and brokers 1 … n. If `decodes`, clients of the listener PLAINTEXT connect to a proxy in front of
+    each broker, which reads the broker's responses."""
 
     def __init__(
         self,
@@ -129,8 +129,8 @@ class Nodes:
             self.decoder.close()
 
     def address(self, broker: EitherNode, listener: str = "PLAINTEXT") -> str:
-        """Returns the address of a broker's listener, or of the proxy that decodes."""
-        own = dict(one.split("://") for one in broker.settings["listeners"].split(","))[listener]
+        """Returns the address of a broker's listener, or of the proxy in front of it."""
+        own = dict(named.split("://") for named in broker.settings["listeners"].split(","))[listener]
         return self._proxies.get(own, own)
 
     def addresses(self, listener: str) -> str:

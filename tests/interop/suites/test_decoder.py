@@ -24,7 +24,7 @@ FETCH, LIST_GROUPS = 12, 5
 FLEXIBLE_HEADER = struct.pack(">ib", CORRELATION_ID, 0)
 
 
-class Behind:
+class PreparedBroker:
     """A broker that gives one client the prepared answer to each frame; an empty one is not sent."""
 
     def __init__(self) -> None:
@@ -45,11 +45,11 @@ class Behind:
         self._server.close()
 
 
-class Through:
+class Proxied:
     """A client, the proxy and the broker behind it."""
 
     def __init__(self, log: Path) -> None:
-        self.broker = Behind()
+        self.broker = PreparedBroker()
         self.decoder = Decoder(log)
         port = free_port()
         self.decoder.proxy(port, self.broker.port)
@@ -71,8 +71,8 @@ class Through:
 
 
 @pytest.fixture
-def through(tmp_path: Path) -> Iterator[Through]:
-    both = Through(tmp_path / "decoder.log")
+def through(tmp_path: Path) -> Iterator[Proxied]:
+    both = Proxied(tmp_path / "decoder.log")
     yield both
     both.close()
 
@@ -87,7 +87,7 @@ def groups(error_code: int = 0) -> bytes:
     return encode(ListGroupsResponse(error_code=error_code, groups=[]), LIST_GROUPS, FLEXIBLE_HEADER)
 
 
-def test_whole_responses_are_counted_by_api_and_version(through: Through) -> None:
+def test_whole_responses_are_counted_by_api_and_version(through: Proxied) -> None:
     through.ask(fetch_request("t"), FETCH, fetched(batch(b"a", b"b") + batch(b"c")[:20]))
     through.ask(ListGroupsRequest(), LIST_GROUPS, groups())
     assert through.ask(ListGroupsRequest(), LIST_GROUPS, groups()) == Decoded(
@@ -95,11 +95,11 @@ def test_whole_responses_are_counted_by_api_and_version(through: Through) -> Non
     )
 
 
-def test_versions_that_kafka_no_longer_has_are_passed_and_counted(through: Through) -> None:
+def test_versions_that_kafka_no_longer_has_are_passed_and_counted(through: Proxied) -> None:
     assert through.ask(fetch_request("t"), 0, b"\0\0\0\7any bytes") == Decoded({}, {"FETCH": {"0": 1}}, [])
 
 
-def test_the_answer_to_an_unknown_version_of_api_versions_has_version_0(through: Through) -> None:
+def test_the_answer_to_an_unknown_version_of_api_versions_has_version_0(through: Proxied) -> None:
     request = request_frame(ApiVersionsRequest(), 0)
     newer = request[:6] + struct.pack(">h", 99) + request[8:]
     through.broker.answers.append(struct.pack(">ihi", CORRELATION_ID, 35, 0))
@@ -108,7 +108,7 @@ def test_the_answer_to_an_unknown_version_of_api_versions_has_version_0(through:
     assert through.decoder.report() == Decoded({"API_VERSIONS": {"99": 1}}, {}, [])
 
 
-def test_a_produce_request_that_wants_no_answer_waits_for_none(through: Through) -> None:
+def test_a_produce_request_that_wants_no_answer_waits_for_none(through: Proxied) -> None:
     for version in (3, 8, 9, 12):
         through.send(produce_request("t", (0, batch(b"a")), acks=0), version)
     through.send(ProduceRequest(transactional_id="mine", acks=0, timeout_ms=1, topic_data=[]), 9)
@@ -120,20 +120,21 @@ def test_a_produce_request_that_wants_no_answer_waits_for_none(through: Through)
     [
         (groups() + b"\0", "LIST_GROUPS 5: 1 bytes too many"),
         (groups()[:-2], "LIST_GROUPS 5: java.nio.BufferUnderflowException"),
+        (groups()[:2], "LIST_GROUPS 5: no correlation id"),
         (groups(error_code=-1), "LIST_GROUPS 5: UNKNOWN_SERVER_ERROR"),
         (b"\0\0\0\1" + groups()[4:], f"LIST_GROUPS 5: correlation id 1, not {CORRELATION_ID}"),
         # a tag of the header twice as long as it must be
         (groups()[:4] + b"\x80\0" + groups()[5:], "LIST_GROUPS 5: Kafka writes it otherwise"),
     ],
 )
-def test_a_defect_is_reported(through: Through, answer: bytes, found: str) -> None:
+def test_a_defect_is_reported(through: Proxied, answer: bytes, found: str) -> None:
     defects = through.ask(ListGroupsRequest(), LIST_GROUPS, answer).defects
     assert defects
     assert defects[0].startswith(found)
     assert answer.hex() in defects[0]
 
 
-def test_a_damaged_batch_is_reported(through: Through) -> None:
+def test_a_damaged_batch_is_reported(through: Proxied) -> None:
     damaged = bytearray(batch(b"a"))
     damaged[-1] ^= 1
     defects = through.ask(fetch_request("t"), FETCH, fetched(bytes(damaged))).defects
@@ -141,7 +142,7 @@ def test_a_damaged_batch_is_reported(through: Through) -> None:
     assert "CorruptRecordException" in defects[0]
 
 
-def test_an_answer_to_no_request_is_reported(through: Through) -> None:
+def test_an_answer_to_no_request_is_reported(through: Proxied) -> None:
     through.send(produce_request("t", (0, None), acks=0), 9, groups())
     through.client.receive()
     assert [defect[:23] for defect in through.decoder.report().defects] == ["an answer to no request"]

@@ -58,7 +58,7 @@ def measure(suite: Suite, names: list[str], broker: str, file: Path, logs: Path,
     """Runs classes, `jobs` at a time and the longest first, and writes the file of results after each class. Returns a
     line for each unexpected outcome."""
     entries = outcomes.expected() if broker == "odradek" else []
-    commit = wheel.git("rev-parse", "HEAD").decode().strip()
+    commit = wheel.commit()
     results = json.loads(file.read_text())["classes"] if file.exists() else {}
     names = sorted(names, key=lambda name: -results.get(simple(name), {}).get("seconds", 0.0))
     surprises: list[str] = []
