@@ -95,7 +95,7 @@ async def test_thousands_of_tiny_requests_are_answered_in_turns_and_in_order(tmp
         hello = request_frame(ApiVersionsRequest(), 0)
         client.send(b"".join(numbered(hello, number) for number in range(count)))
         first = client.wire.take()
-        assert len(first) == REQUESTS
+        assert 0 < len(first) <= REQUESTS  # fewer if the time of a turn is over first
         assert (await other.ask(HELLO, 3, ApiVersionsResponse)).error_code == 0
         frames = first + await all_frames(client, count - len(first))
         assert correlation_ids(frames) == list(range(count))
