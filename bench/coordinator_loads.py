@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench import tools
-from bench.load import Load, NeededApi
+from bench.load import Load, NeededApi, Payload
 
 GROUP = frozenset(
     {
@@ -51,7 +51,7 @@ HEARTBEATS = Load(
     records=60_000,
     clients=100,
     needs=GROUP,
-    figures=RATE,
+    figures=(*RATE_AND_LATENCY, "rss_peak_mb"),
 )
 GROUPS = (
     JOIN,
@@ -94,8 +94,30 @@ GROUPS = (
         tool=tools.JOIN_MANY,
         records=1_000,
         clients=1_000,
+        figures=RATE,
     ),
 )
+
+TRANSACTION_MS = (10, 100, 1_000)
+WORD_COUNT = Load(
+    name="streams-word-count",
+    title="word count by Kafka Streams, exactly once, committed every 100 ms",
+    tool=tools.WORD_COUNT,
+    records=20_000,
+    partitions=4,
+    filled_by=Load(
+        name="lines",
+        title="lines",
+        tool=tools.PRODUCER_PERFORMANCE,
+        records=20_000,
+        record_bytes=100,
+        payload=Payload.LOG_LINES,
+    ),
+    needs=TRANSACTION | GROUP,
+    warm_up_at_most=10,  # each round starts a JVM and a group
+    figures=("cpu_s_per_million", "records_per_s", "rss_peak_mb", "private_mb"),
+)
+"""Each line has some words, and each word is three records."""
 
 COMMITS = Load(
     name="transactions-1",
@@ -114,13 +136,18 @@ HALF_ABORTED = Load(
     needs=TRANSACTION,
 )
 TRANSACTIONS = (
-    Load(
-        name="produce-transactions",
-        title="produce 1 KB, transactions of 50 ms",
-        tool=tools.TRANSACTIONAL,
-        records=200_000,
-        needs=TRANSACTION,
+    *(
+        Load(
+            name=f"transactions-{duration_ms}ms",
+            title=f"produce 1 KB, transactions of {duration_ms:,} ms",
+            tool=tools.transactional(duration_ms),
+            records=300_000,
+            needs=TRANSACTION,
+            figures=("cpu_s_per_gb", "records_per_s", "mb_per_s", "rss_peak_mb", "private_mb"),
+        )
+        for duration_ms in TRANSACTION_MS
     ),
+    WORD_COUNT,
     COMMITS,
     COMMITS._replace(
         name="transactions-10", title="transactions of a record in 10 partitions", records=200, partitions=10

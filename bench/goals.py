@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import NamedTuple
 
+from bench.coordinator_loads import TRANSACTION_MS
 from bench.figures import FIGURES, Sample, cpu_figure, ratio
 from bench.results import PeerResult
 
@@ -22,6 +23,7 @@ class Goal(NamedTuple):
     figure: str
     other: str
     limit: float
+    ours: str = OURS
 
 
 class GoalVerdict(NamedTuple):
@@ -34,25 +36,34 @@ def against(other: str, **limits: float) -> tuple[Goal, ...]:
     return tuple(Goal(figure, other, limit) for figure, limit in limits.items())
 
 
-CONSUME = against("kafka", cpu_s_per_gb=0.6, mb_per_s=1.0)
-SHARE = against("kafka", cpu_s_per_million=0.30, records_per_s=3.0)
-LATENCY = (*against("kafka", p50_ms=0.5, p99_ms=0.3), *against("kfake", p50_ms=1.0, p99_ms=1.0))
+CONSUME = against("kafka", cpu_s_per_gb=0.55, mb_per_s=1.0)
+REQUESTS = against("kafka", cpu_s_per_million=0.35, p99_ms=0.6)
+TRANSACTIONS = against("kafka", cpu_s_per_gb=0.5, records_per_s=1.2)
+WORD_COUNT = against("kafka", cpu_s_per_million=0.5, records_per_s=1.2)
+SHARE = against("kafka", cpu_s_per_million=0.4, records_per_s=2.5)
+LATENCY = (*against("kafka", p50_ms=0.5, p99_ms=0.5), *against("kfake", p50_ms=1.0, p99_ms=1.0))
 AGE = against(ITS_YOUTH, cpu_s_per_gb=1.05, private_mb=1.05)
-CLUSTER = against("kafka", cpu_s_per_gb=0.5)
+CLUSTER = against("kafka", cpu_s_per_gb=0.45, mb_per_s=1.3)
 NO_ERROR = against(LIMIT, errors=0)
 """The client must not give up any record."""
 
 # The goals of single loads. A load that is not here has only the general goals.
 BY_LOAD: Mapping[str, tuple[Goal, ...]] = {
     "produce": (
-        *against("kafka", cpu_s_per_gb=0.45),
+        *against("kafka", cpu_s_per_gb=0.4, mb_per_s=1.0),
+        Goal("cpu_s_per_gb", "kafka-tls", 0.6, "odradek-tls"),
         *against("kfake", cpu_s_per_gb=0.8),
         *against("floor", cpu_s_per_gb=2.0),
     ),
-    "produce-idempotent": (*against("kafka", cpu_s_per_gb=0.45), *against("kfake", cpu_s_per_gb=0.8)),
-    "produce-lz4": against("kafka", cpu_s_per_gb=0.45),
-    "produce-unbatched": against("kafka", cpu_s_per_million=0.30),
-    "consume": CONSUME,
+    "produce-idempotent": (*against("kafka", cpu_s_per_gb=0.4, mb_per_s=1.0), *against("kfake", cpu_s_per_gb=0.8)),
+    "produce-lz4": against("kafka", cpu_s_per_gb=0.55, mb_per_s=1.0),
+    "produce-unbatched": REQUESTS,
+    "offset-commits": REQUESTS,
+    "group-commits": REQUESTS,
+    "group-heartbeats": REQUESTS,
+    **{f"transactions-{duration_ms}ms": TRANSACTIONS for duration_ms in TRANSACTION_MS},
+    "streams-word-count": WORD_COUNT,
+    "consume": (*CONSUME, Goal("cpu_s_per_gb", "kafka-tls", 0.4, "odradek-tls")),
     "consume-group": CONSUME,
     "consume-lz4": CONSUME,
     "consume-fan-out": CONSUME,
@@ -62,12 +73,14 @@ BY_LOAD: Mapping[str, tuple[Goal, ...]] = {
     "latency": LATENCY,
     "latency-steady": LATENCY,
     "latency-jvm": against("kafka", mean_ms=0.5),
-    "start-up": against(LIMIT, ready_ms=200, rss_idle_mb=40),
+    "start-up": against(LIMIT, ready_ms=150, rss_idle_mb=40),
     "long-run": AGE,
     "cluster-produce": CLUSTER,
     "cluster-produce-defaults": CLUSTER,
-    "cluster-consume": CLUSTER,
-    "cluster-follow": against("kafka", follower_cpu_s_per_gb=0.5),
+    "cluster-consume": against("kafka", cpu_s_per_gb=0.45),
+    "cluster-follow": against("kafka", follower_cpu_s_per_gb=0.45),
+    **{f"cluster-transactions-{duration_ms}ms": TRANSACTIONS for duration_ms in TRANSACTION_MS},
+    "cluster-streams-word-count": WORD_COUNT,
     "cluster-failover": (*against("kafka", p50_ms=1.0, p99_ms=1.0), *NO_ERROR),
     "cluster-rolling": NO_ERROR,
     "cluster-many": against("kafka", failover_ms=1.0),
@@ -95,13 +108,13 @@ def ageing(samples: list[Sample], figure: str) -> float | None:
 
 def measured(goal: Goal, peers: Mapping[str, PeerResult]) -> float | None:
     """Returns the value that the goal limits; None if a side of the ratio was not measured."""
-    ours = peers[OURS].summary() if OURS in peers else {}
+    ours = peers[goal.ours].summary() if goal.ours in peers else {}
     if goal.figure not in ours:
         return None
     if goal.other == LIMIT:
         return ours[goal.figure].median
     if goal.other == ITS_YOUTH:
-        return ageing(peers[OURS].samples, goal.figure)
+        return ageing(peers[goal.ours].samples, goal.figure)
     return ratio(ours, peers[goal.other].summary(), goal.figure) if goal.other in peers else None
 
 

@@ -23,6 +23,7 @@ has no kafka-tools 4.4.0, and older tools don't run with the classes of 4.4.0.""
 
 POM = Path(__file__).with_name("apache-kafka.xml")
 BROKER_POM = Path(__file__).with_name("apache-broker.xml")
+STREAMS_POM = Path(__file__).with_name("apache-streams.xml")
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 RESOLVE_TIMEOUT_S = 600
 
@@ -83,5 +84,20 @@ def tool(main: str, *arguments: str) -> list[str]:
     return _java(APACHE_TOOLS, main, *arguments)
 
 
+@cache
+def apache_streams() -> Path:
+    """Returns the jars of Kafka Streams."""
+    return resolve(f"apache-streams-{APACHE_TOOLS}", STREAMS_POM, f"-Dkafka.version={APACHE_TOOLS}")
+
+
+def streams_program(source: Path, *arguments: str) -> list[str]:
+    """Returns the command line of a program with Kafka Streams, which Java compiles as it starts."""
+    return _java_with(apache_streams(), str(source), *arguments)
+
+
 def _java(version: str, main: str, *arguments: str) -> list[str]:
-    return ["java", *TOOL_FLAGS, "-cp", f"{apache_kafka(version)}/*", main, *arguments]
+    return _java_with(apache_kafka(version), main, *arguments)
+
+
+def _java_with(jars: Path, main: str, *arguments: str) -> list[str]:
+    return ["java", *TOOL_FLAGS, "-cp", f"{jars}/*", main, *arguments]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from bench import spark, tools
-from bench.coordinator_loads import COMMIT, GROUP, GROUPS, TRANSACTIONS
+from bench.coordinator_loads import COMMIT, GROUP, GROUPS, TRANSACTION_MS, TRANSACTIONS
 from bench.load import Flow, Load, Method, NeededApi, Payload
 
 SHARE = frozenset(
@@ -21,7 +21,7 @@ SHARE = frozenset(
 LEADER_ONLY = ("acks=1", "enable.idempotence=false")
 FETCH_BYTES = 1_048_576
 LATENCY = ("p50_ms", "p99_ms", "p999_ms", "mean_ms", "cpu_s_per_million")
-PER_REQUEST = ("cpu_s_per_million", "records_per_s", "rss_peak_mb")
+PER_REQUEST = ("cpu_s_per_million", "records_per_s", "p99_ms", "rss_peak_mb")
 
 PRODUCE = Load(
     name="produce",
@@ -250,6 +250,11 @@ GOALS: Sequence[str] = (
     "produce-idempotent",
     "produce-lz4",
     "produce-unbatched",
+    "offset-commits",
+    "group-commits",
+    "group-heartbeats",
+    *(f"transactions-{duration_ms}ms" for duration_ms in TRANSACTION_MS),
+    "streams-word-count",
     "consume",
     "consume-lz4",
     "consume-share",

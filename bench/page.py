@@ -14,14 +14,14 @@ from typing import Final
 from bench import saturation
 from bench.clusters.page import clusters
 from bench.figures import FIGURES, GB
-from bench.goals import LIMIT, GoalVerdict, verdicts
+from bench.goals import LIMIT, OURS, GoalVerdict, verdicts
 from bench.jars import ROOT
 from bench.loads import GOALS
 from bench.peers import PEERS
 from bench.report import figure
 from bench.results import RESULTS, LoadResult, PeerResult, saved
 from bench.saturation import Saturation
-from bench.security_page import authorizer, tls
+from bench.security_page import TLS, authorizer, tls
 from bench.tables import NOTHING, of_peer, table, warmed
 
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
@@ -81,15 +81,17 @@ TRIED: Final[Mapping[tuple[str, str], str]] = {
 """Reasons why a goal is missed, and what was tried, by load and by the peer that it is compared with."""
 
 
-def goal_rows(result: LoadResult) -> Iterator[list[str]]:
-    """Yields a row for each goal that the load shows."""
+def goal_rows(result: LoadResult, *, secured: bool = False) -> Iterator[list[str]]:
+    """Yields a row for each goal that the load shows: those of peers without security, or those of the others."""
     for verdict in verdicts(result.load, result.figures, result.peers):
         key = verdict.goal.figure
+        if (verdict.goal.ours != OURS) != secured:
+            continue
         yield [
             result.title,
             f"{FIGURES[key].title}, {FIGURES[key].unit}",
             of_other(result.peers, verdict),
-            of_peer(result.peers["odradek"], key),
+            of_peer(result.peers[verdict.goal.ours], key),
             f"{verdict.ratio:.2f}",
             f"{'≤' if FIGURES[key].less_is_better else '≥'} {verdict.goal.limit:g}",
             "reached" if verdict.reached else "**missed**",
@@ -113,6 +115,7 @@ def goals(folder: Path) -> str:
     if not shown:
         return NOTHING
     rows = [row for result in shown for row in goal_rows(result)]
+    rows += [row for result in saved(folder / TLS) for row in goal_rows(result, secured=True)]
     headings = ("load", "figure", "against: cold → warm", "Odradek", "ratio", "goal", "")
     rounds = [
         [

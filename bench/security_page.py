@@ -10,11 +10,13 @@ from bench.results import LoadResult, saved
 from bench.tables import NOTHING, of_peer, table
 
 TITLES = ("load", "figure")
+TLS = "tls"
+"""The subfolder of the results with TLS, and the end of the names of their peers."""
 
 
 def tls(folder: Path) -> str:
     """Returns the cost of each load with and without TLS."""
-    return _part(folder / "tls", "tls")
+    return _part(folder / TLS, TLS)
 
 
 def authorizer(folder: Path) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from bench import jars
 from bench.figures import ToolResult
@@ -181,12 +182,25 @@ def in_transactions(verb: str) -> Tool:
     return Tool(name, lambda job: librdkafka("transactions", verb, job), parse_json)
 
 
-def transactional(job: ToolRun) -> list[str]:
-    return producer_performance(job, "--transactional-id", job.topic, "--transaction-duration-ms", "50")
+WORD_COUNT_SOURCE = Path(__file__).parent / "clients" / "WordCount.java"
+
+
+def word_count(job: ToolRun) -> list[str]:
+    where = job.bootstrap, job.topic, group_of(job)
+    return jars.streams_program(WORD_COUNT_SOURCE, *where, str(job.load.records))
+
+
+def transactional(duration_ms: int) -> Tool:
+    """Returns the tool that ends a transaction in each interval."""
+
+    def command(job: ToolRun) -> list[str]:
+        return producer_performance(job, "--transactional-id", job.topic, "--transaction-duration-ms", str(duration_ms))
+
+    return Tool(f"ProducerPerformance, transactions of {duration_ms:,} ms", command, parse_producer_performance)
 
 
 PRODUCER_PERFORMANCE = Tool("ProducerPerformance", producer_performance, parse_producer_performance)
-TRANSACTIONAL = Tool("ProducerPerformance, transactional", transactional, parse_producer_performance)
+WORD_COUNT = Tool("Kafka Streams: word count", word_count, parse_json)
 CONSUMER_PERFORMANCE = Tool("ConsumerPerformance", consumer_performance, parse_consumer_performance)
 SHARE_CONSUMER_PERFORMANCE = Tool(
     "ShareConsumerPerformance", share_consumer_performance, parse_consumer_performance, share_from_start

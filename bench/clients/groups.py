@@ -12,11 +12,11 @@ import asyncio
 import itertools
 import json
 import struct
-import sys
 import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from bench.figures import ToolResult, percentiles_ms
 from bench.wire import request
 
 FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP, HEARTBEAT, OFFSET_COMMIT = 10, 11, 14, 12, 8
@@ -191,29 +191,32 @@ async def together(joining: list[SocketMember]) -> None:
     await asyncio.gather(*map(stay, joining))
 
 
-async def repeat(options: MemberOptions, action: Callable[[SocketMember, int], Awaitable[object]]) -> tuple[int, float]:
-    """Lets the members repeat the action, `records` times in all; returns the number of repetitions and the seconds."""
+async def repeat(options: MemberOptions, action: Callable[[SocketMember, int], Awaitable[object]]) -> ToolResult:
+    """Lets the members repeat the action, `records` times in all."""
     group = await members(options)
     numbers = iter(range(options.records))
+    taken_ns: list[int] = []
 
     async def work(member: SocketMember) -> None:
         for number in numbers:
+            began_ns = time.perf_counter_ns()
             await action(member, number)
+            taken_ns.append(time.perf_counter_ns() - began_ns)
 
     start = time.perf_counter()
     await asyncio.gather(*(work(member) for member in group))
-    return options.records, time.perf_counter() - start
+    return ToolResult(options.records, 0, time.perf_counter() - start, percentiles_ms(taken_ns))
 
 
-async def heartbeats(options: MemberOptions) -> tuple[int, float]:
+async def heartbeats(options: MemberOptions) -> ToolResult:
     return await repeat(options, SocketMember.heartbeat)
 
 
-async def commits(options: MemberOptions) -> tuple[int, float]:
+async def commits(options: MemberOptions) -> ToolResult:
     return await repeat(options, lambda member, number: member.commit(options.topic, number))
 
 
-async def groups(options: MemberOptions) -> tuple[int, float]:
+async def groups(options: MemberOptions) -> ToolResult:
     """Commits once for each of `records` groups that have no members."""
     connections = [await MemberConnection.open(options.bootstrap) for _ in range(options.clients)]
     numbers = itertools.count()
@@ -224,16 +227,16 @@ async def groups(options: MemberOptions) -> tuple[int, float]:
 
     start = time.perf_counter()
     await asyncio.gather(*map(work, connections))
-    return options.records, time.perf_counter() - start
+    return ToolResult(options.records, 0, time.perf_counter() - start)
 
 
-async def join(options: MemberOptions) -> tuple[int, float]:
+async def join(options: MemberOptions) -> ToolResult:
     """Measures the time from the first member's request to the last member's assignment."""
     connections = [await MemberConnection.open(options.bootstrap) for _ in range(options.clients)]
     joining = [SocketMember(connection, options.group) for connection in connections]
     start = time.perf_counter()
     await together(joining)
-    return options.clients, time.perf_counter() - start
+    return ToolResult(options.clients, 0, time.perf_counter() - start)
 
 
 VERBS = {"heartbeats": heartbeats, "commits": commits, "groups": groups, "join": join}
@@ -241,8 +244,8 @@ VERBS = {"heartbeats": heartbeats, "commits": commits, "groups": groups, "join":
 
 async def run(verb: str, options: MemberOptions) -> None:
     await wait_for_coordinator(options)
-    records, seconds = await VERBS[verb](options)
-    sys.stdout.write(json.dumps({"records": records, "size_bytes": 0, "seconds": seconds}) + "\n")
+    result = await VERBS[verb](options)
+    print(json.dumps(result._replace(figures=dict(result.figures))._asdict()))
 
 
 def main() -> None:

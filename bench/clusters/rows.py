@@ -13,7 +13,8 @@ from bench.clusters import topics
 from bench.clusters.cluster import BROKERS, BenchCluster, until
 from bench.clusters.many import many_partitions
 from bench.clusters.prober import Prober
-from bench.figures import GB, MB, Sample, ToolResult, percentiles_ms
+from bench.coordinator_loads import TRANSACTION_MS, WORD_COUNT
+from bench.figures import GB, MB, MILLION, Sample, ToolResult, percentiles_ms
 from bench.load import Load, ToolRun
 from bench.trial import TOOL_TIMEOUT_S, ToolFailed, use
 
@@ -92,8 +93,9 @@ def produce(run: RowRun, load: Load) -> Sample:
     work = use(load.tool, ToolRun(run.cluster.bootstrap, topic, load, run.number, run.work))
     spent_s = run.cluster.cpu_s() - before_s
     topics.delete(run.cluster, topic)
-    latency = {key: work.figures[key] for key in ("p50_ms", "p99_ms")}
-    return {**per_gb(run, load, spent_s, work), **latency, **run.cluster.memory()}
+    tool_figures = {key: work.figures[key] for key in ("p50_ms", "p99_ms")}
+    tool_figures["records_per_s"] = work.records / work.seconds
+    return {**per_gb(run, load, spent_s, work), **tool_figures, **run.cluster.memory()}
 
 
 def produce_large_batches(run: RowRun) -> Sample:
@@ -105,6 +107,32 @@ def produce_large_batches(run: RowRun) -> Sample:
 def produce_by_defaults(run: RowRun) -> Sample:
     """Measures Java's defaults: idempotent, acks=all, batches of 16 KB."""
     return produce(run, load_of(run, "cluster-produce-defaults", 6))
+
+
+def produce_in_transactions(duration_ms: int) -> Measure:
+    """Returns the measurement of Java's defaults in transactions of this duration."""
+
+    def measure(run: RowRun) -> Sample:
+        load = load_of(run, f"cluster-transactions-{duration_ms}ms", 6)
+        return produce(run, load._replace(tool=tools.transactional(duration_ms)))
+
+    return measure
+
+
+def count_words(run: RowRun) -> Sample:
+    """Measures the brokers' cost of a word count by Kafka Streams, whose topics have three replicas."""
+    load = WORD_COUNT._replace(name=f"cluster-{WORD_COUNT.name}", records=min(WORD_COUNT.records, run.sizes.records))
+    assert load.filled_by is not None
+    topic = topic_of(run, load)
+    topics.create(run.cluster, topic, spread_over(load.partitions))
+    filling = load.filled_by._replace(records=load.records)
+    use(filling.tool, ToolRun(run.cluster.bootstrap, topic, filling, run.number, run.work))
+    before_s = run.cluster.cpu_s()
+    work = use(load.tool, ToolRun(run.cluster.bootstrap, topic, load, run.number, run.work))
+    spent_s = run.cluster.cpu_s() - before_s
+    topics.delete(run.cluster, topic)
+    costs = {"cpu_s_per_million": spent_s / work.records * MILLION, "records_per_s": work.records / work.seconds}
+    return {**costs, **run.cluster.memory()}
 
 
 def consume_meanwhile(run: RowRun) -> Sample:
@@ -227,6 +255,14 @@ ROWS = {
             ("cpu_s_per_gb", "mb_per_s", "p50_ms", "p99_ms", "rss_peak_mb", "private_mb")),
         ClusterRow("cluster-produce-defaults", "produce 1 KB, Java's defaults, 6 partitions, 3 replicas",
             produce_by_defaults, ("cpu_s_per_gb", "mb_per_s", "p50_ms", "p99_ms", "rss_peak_mb", "private_mb")),
+        *(
+            ClusterRow(f"cluster-transactions-{duration_ms}ms",
+                f"produce 1 KB, transactions of {duration_ms:,} ms, 6 partitions, 3 replicas",
+                produce_in_transactions(duration_ms), ("cpu_s_per_gb", "records_per_s", "mb_per_s", "private_mb"))
+            for duration_ms in TRANSACTION_MS
+        ),
+        ClusterRow(f"cluster-{WORD_COUNT.name}", f"{WORD_COUNT.title}, 3 replicas", count_words,
+            ("cpu_s_per_million", "records_per_s", "rss_peak_mb", "private_mb")),
         ClusterRow("cluster-consume", "the same, and a consumer reads all of it meanwhile", consume_meanwhile, COSTS),
         ClusterRow("cluster-follow", "follow a leader that gets 1 KB records", follow,
             ("follower_cpu_s_per_gb", "mb_per_s")),

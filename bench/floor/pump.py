@@ -14,6 +14,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from bench import wire
+from bench.figures import ToolResult, percentiles_ms
 
 SHORT_BYTES = 64
 # Requests in flight of a producer on one connection, by default.
@@ -65,8 +66,10 @@ def main(bootstrap: str, flow: str, name: str, *sizes: str) -> None:
 
     started = time.monotonic()
     with ThreadPoolExecutor(connections) as pool:
-        taken = sum(len(times) for times in pool.map(run, range(connections)))
-    print(json.dumps({"records": taken, "size_bytes": taken * chunk_bytes, "seconds": time.monotonic() - started}))
+        taken_ns = [time_ns for times in pool.map(run, range(connections)) for time_ns in times]
+    seconds = time.monotonic() - started
+    result = ToolResult(len(taken_ns), len(taken_ns) * chunk_bytes, seconds, percentiles_ms(taken_ns))
+    print(json.dumps(result._asdict()))
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def of_row(lines: list[str], name: str) -> list[list[str]]:
 
 def test_each_cluster_is_beside_the_others(lines: list[str]) -> None:
     cost, throughput, _ = of_row(lines, "cluster-follow")
-    assert cost == ["a follower's CPU per GB, s/GB", "2.500", "1.000", "–", "0.40", "≤ 0.5", "reached"]
+    assert cost == ["a follower's CPU per GB, s/GB", "2.500", "1.000", "–", "0.40", "≤ 0.45", "reached"]
     assert throughput[:5] == ["throughput, MB/s", "100.0", "150.0", "–", "1.50"]
 
 

@@ -61,7 +61,7 @@ def row(**figures: float) -> PeerResult:
 def test_a_cost_is_to_stay_below_its_goal_and_a_throughput_above() -> None:
     peers = {"odradek": row(cpu_s_per_gb=1.0, mb_per_s=90.0), "kafka": row(cpu_s_per_gb=4.0, mb_per_s=100.0)}
     assert list(verdicts("consume", ("cpu_s_per_gb", "mb_per_s"), peers)) == [
-        GoalVerdict(Goal("cpu_s_per_gb", "kafka", 0.6), 0.25, True),
+        GoalVerdict(Goal("cpu_s_per_gb", "kafka", 0.55), 0.25, True),
         GoalVerdict(Goal("mb_per_s", "kafka", 1.0), 0.9, False),
     ]
 
@@ -78,7 +78,16 @@ def test_cpu_is_to_stay_below_kfake_unless_the_load_says_otherwise() -> None:
 
 def test_a_plain_limit_is_held_against_the_figure_itself() -> None:
     assert list(verdicts("start-up", ("ready_ms",), {"odradek": row(ready_ms=150.0)})) == [
-        GoalVerdict(Goal("ready_ms", LIMIT, 200), 150.0, True)
+        GoalVerdict(Goal("ready_ms", LIMIT, 150), 150.0, True)
+    ]
+
+
+def test_a_broker_with_tls_is_held_against_the_other_with_tls() -> None:
+    costs = {"odradek": 1.0, "odradek-tls": 3.0, "kafka": 4.0, "kafka-tls": 10.0}
+    peers = {name: row(cpu_s_per_gb=cost) for name, cost in costs.items()}
+    assert list(verdicts("consume", ("cpu_s_per_gb",), peers)) == [
+        GoalVerdict(Goal("cpu_s_per_gb", "kafka", 0.55), 0.25, True),
+        GoalVerdict(Goal("cpu_s_per_gb", "kafka-tls", 0.4, "odradek-tls"), 0.3, True),
     ]
 
 
