@@ -15,6 +15,11 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def days(results: Sequence[LoadResult]) -> str:
+    """Returns the days of the measurements."""
+    return ", ".join(sorted({result.when[:10] for result in results}))
+
+
 def of_peer(row: PeerResult, key: str) -> str:
     """Returns the median of a figure of a peer."""
     summary = row.summary()

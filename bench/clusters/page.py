@@ -11,7 +11,7 @@ from bench.clusters.rows import ROWS
 from bench.figures import FIGURES, ratio
 from bench.goals import OURS, verdicts
 from bench.results import LoadResult, saved
-from bench.tables import NOTHING, of_peer, table, warmed
+from bench.tables import NOTHING, days, of_peer, table, warmed
 
 BASE: Final = "kafka"
 ORDER: Final = (BASE, OURS, "odradek-alone")
@@ -31,9 +31,8 @@ def clusters(folder: Path) -> str:
     rounds = [
         [result.title, warmed(result), str(max(len(row.samples) for row in result.peers.values()))] for result in shown
     ]
-    days = ", ".join(sorted({result.when[:10] for result in shown}))
     return (
-        f"Measured on {shown[0].machine}, {days}. The ratio is that of Odradek's brokers to Apache "
+        f"Measured on {shown[0].machine}, {days(shown)}. The ratio is that of Odradek's brokers to Apache "
         f"Kafka's under the same controller.\n\n{table(headings, rows)}\n"
         f"{table(('row', 'warm-up rounds', 'counted rounds'), rounds)}{''.join(failed(shown))}"
     )
