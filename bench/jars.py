@@ -19,7 +19,7 @@ APACHE_KAFKA = "4.4.0"
 
 APACHE_TOOLS = "4.3.1"
 """The version of the other tools, of Streams and of the test suites, and of brokers in rolling upgrades: Maven Central
-has no kafka-tools 4.4.0, and older tools don't run with the classes of 4.4.0."""
+has no test suites of 4.4.0, and older tools don't run with the classes of 4.4.0."""
 
 POM = Path(__file__).with_name("apache-kafka.xml")
 BROKER_POM = Path(__file__).with_name("apache-broker.xml")
