@@ -117,7 +117,7 @@ WORD_COUNT = Load(
     warm_up_at_most=10,  # each round starts a JVM and a group
     figures=("cpu_s_per_million", "records_per_s", "rss_peak_mb", "private_mb"),
 )
-"""Each line has some words, and each word is three records."""
+"""Its records are lines. The application writes three records for each word of a line."""
 
 COMMITS = Load(
     name="transactions-1",

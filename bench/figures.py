@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from statistics import median
 from types import MappingProxyType
@@ -108,6 +109,10 @@ class ToolResult(NamedTuple):
     size_bytes: int
     seconds: float
     figures: Sample = NOTHING
+
+    def as_json(self) -> str:
+        """Returns a line that `bench.tools.parse_json` reads."""
+        return json.dumps(self._replace(figures=dict(self.figures))._asdict())
 
 
 def cpu_figure(figures: tuple[str, ...]) -> str | None:

@@ -191,7 +191,7 @@ def word_count(job: ToolRun) -> list[str]:
 
 
 def transactional(duration_ms: int) -> Tool:
-    """Returns the tool that ends a transaction in each interval."""
+    """Returns ProducerPerformance that commits a transaction at fixed intervals."""
 
     def command(job: ToolRun) -> list[str]:
         return producer_performance(job, "--transactional-id", job.topic, "--transaction-duration-ms", str(duration_ms))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
-import json
 import struct
 import time
 from collections.abc import Awaitable, Callable
@@ -244,8 +243,7 @@ VERBS = {"heartbeats": heartbeats, "commits": commits, "groups": groups, "join":
 
 async def run(verb: str, options: MemberOptions) -> None:
     await wait_for_coordinator(options)
-    result = await VERBS[verb](options)
-    print(json.dumps(result._replace(figures=dict(result.figures))._asdict()))
+    print((await VERBS[verb](options)).as_json())
 
 
 def main() -> None:

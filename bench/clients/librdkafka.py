@@ -8,7 +8,6 @@ Prints a ToolResult as JSON. librdkafka does its I/O in its own threads; the loo
 from __future__ import annotations
 
 import argparse
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -274,7 +273,7 @@ def run(verbs: Mapping[str, Callable[[ClientOptions], ToolResult]]) -> None:
     parser.add_argument("--set", action="append", default=[])
     options = parser.parse_args(namespace=ClientOptions())
     work = verbs[options.verb](options)
-    print(json.dumps(work._replace(figures=dict(work.figures))._asdict()))
+    print(work.as_json())
 
 
 if __name__ == "__main__":

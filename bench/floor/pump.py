@@ -7,7 +7,6 @@ Prints a ToolResult as JSON, whose records are chunks.
 
 from __future__ import annotations
 
-import json
 import socket
 import sys
 import time
@@ -68,8 +67,7 @@ def main(bootstrap: str, flow: str, name: str, *sizes: str) -> None:
     with ThreadPoolExecutor(connections) as pool:
         taken_ns = [time_ns for times in pool.map(run, range(connections)) for time_ns in times]
     seconds = time.monotonic() - started
-    result = ToolResult(len(taken_ns), len(taken_ns) * chunk_bytes, seconds, percentiles_ms(taken_ns))
-    print(json.dumps(result._asdict()))
+    print(ToolResult(len(taken_ns), len(taken_ns) * chunk_bytes, seconds, percentiles_ms(taken_ns)).as_json())
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Producer
 
-from bench.jars import APACHE_TOOLS, resolve
+from bench.jars import APACHE_TOOLS, apache_streams
 from tests.interop import jvm
 from tests.interop.processes import LineClient
 from tests.waiting import wait_until
@@ -23,8 +23,7 @@ READY_S = 60
 
 def start_streams(folder: Path) -> LineClient:
     """Starts a JVM for instances."""
-    jars = resolve(f"streams-{APACHE_TOOLS}", jvm.HERE / "streams.xml", f"-Dkafka.version={APACHE_TOOLS}")
-    classpath = jvm.compiled_against("Streams.java", jars, f"streams-{APACHE_TOOLS}")
+    classpath = jvm.compiled_against("Streams.java", apache_streams(), f"streams-{APACHE_TOOLS}")
     return LineClient("streams", jvm.java(classpath, "Streams"), folder / "streams.log")
 
 
