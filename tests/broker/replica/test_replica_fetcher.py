@@ -132,6 +132,11 @@ class FollowerBroker(InProcess):
         return request.topics[0].partitions[0].timestamp
 
 
+def forgotten(request: FetchRequest) -> list[bytes]:
+    """Returns the ids of the topics that a request leaves out of the session."""
+    return [topic.topic_id for topic in request.forgotten_topics_data]
+
+
 def response_topic(topic_id: bytes, *partitions: PartitionData) -> FetchableTopicResponse:
     return FetchableTopicResponse(topic_id=topic_id, partitions=list(partitions))
 
@@ -231,16 +236,22 @@ async def test_an_empty_log_begins_with_the_batch_that_the_leader_begins_within(
 
 
 async def test_damaged_batches_are_fetched_again_after_a_pause(tmp_path: Path) -> None:
-    async with FollowerBroker(tmp_path, SOON) as broker:
+    clock = ManualClock(0)
+    async with FollowerBroker(tmp_path, SOON, clock) as broker:
         await broker.fetched(data(records=damaged(batch_at(0, "a"))))
-        assert await broker.fetched() is None, "left out of the session, for the pause"
+        request, answer = await broker.leader.next()
+        assert isinstance(request, FetchRequest)
+        assert forgotten(request) == [broker.partition.topic_id], "left out of the session, for the pause"
+        clock.advance(BACKOFF_MS)
+        answer.set_result(FetchResponse(session_id=7, responses=[]))
         fetch = await broker.fetched(data(records=batch_at(0, "a")))
         assert fetch is not None
         await until(lambda: broker.partition.log_end_offset == 1)
 
 
 async def test_damaged_batches_of_a_partition_delay_no_other_partition(tmp_path: Path) -> None:
-    async with FollowerBroker(tmp_path, SOON) as broker:
+    clock = ManualClock(0)
+    async with FollowerBroker(tmp_path, SOON, clock) as broker:
         await broker.create_topic("sound")
         sound = broker.server.broker.replicas.partition("sound", 0)
         sound.become(Following(LEADER, EPOCH, 1), 0)
@@ -254,11 +265,11 @@ async def test_damaged_batches_of_a_partition_delay_no_other_partition(tmp_path:
         request, answer = await broker.leader.next()
         assert isinstance(request, FetchRequest)
         assert [(topic.topic_id, topic.partitions[0].fetch_offset) for topic in request.topics] == [(sound.topic_id, 1)]
+        assert forgotten(request) == [broker.partition.topic_id], "left out of the session, for the pause"
         assert sound.log_end_offset == 1
+        clock.advance(BACKOFF_MS)
         answer.set_result(FetchResponse(session_id=7, responses=[]))
-        while await broker.fetched() is None:
-            """It is left out of the session for the pause."""
-        await broker.fetched(data(records=batch_at(0, "a")))
+        assert await broker.fetched(data(records=batch_at(0, "a"))) is not None
         await until(lambda: broker.partition.log_end_offset == 1)
 
 
