@@ -184,36 +184,89 @@ async def answer_later(
 
 
 class Running:
-    """A request whose handler waits: the rest of its coroutine runs as a task. Its connection begins it, and cancels it
-    when the connection closes, as it does with parked requests."""
+    """A request whose handler waits. Its connection begins it, and cancels it when the connection closes, as it does
+    with parked requests.
 
-    __slots__ = ("_done", "_rest", "_task")
+    What the handler awaits first, such as a coordinator's answer, continues it without a task, which would cost more
+    than the rest of a small request. If it waits again, it continues in a task.
+    """
+
+    __slots__ = ("_awaited", "_done", "_is_cancelled", "_is_over", "_outcome", "_rest", "_task")
 
     def __init__(self, rest: Coroutine[Any, Any, Answer]) -> None:
         self._rest = rest
+        self._awaited: asyncio.Future[object] | None = None
+        """What the handler awaits first."""
         self._task: asyncio.Task[Answer] | None = None
         self._done: Callable[[Answer | BaseException], None] | None = None
+        self._is_cancelled = False
+        self._is_over = False
+        self._outcome: Answer | BaseException = None
 
     def begin(self, done: Callable[[Answer | BaseException], None]) -> None:
         """Starts to wait: `done` is called once with the answer or an error, unless the request is cancelled first."""
         self._done = done
-        self._task = asyncio.get_running_loop().create_task(self._rest)
-        self._task.add_done_callback(self._ended)
+        awaited = self._run()
+        if self._is_over:
+            asyncio.get_running_loop().call_soon(self._end)
+        elif isinstance(awaited, asyncio.Future):
+            awaited._asyncio_future_blocking = False  # as a task does: a callback continues the coroutine
+            self._awaited = awaited
+            awaited.add_done_callback(self._woken)
+        else:
+            self._run_in_task(awaited)
 
     def cancel(self) -> None:
         """Cancels the request: its answer is no longer expected."""
         self._done = None
-        if self._task is None:
-            self._rest.close()
-        else:
+        self._is_cancelled = True
+        if self._task is not None:
             self._task.cancel()
+        elif self._awaited is not None:
+            self._awaited.cancel()
+        else:
+            self._rest.close()
 
-    def _ended(self, task: asyncio.Task[Answer]) -> None:
-        done, self._done = self._done, None
+    def _run(self) -> object:
+        """Runs the coroutine up to its next wait, and returns the future that it awaits; or sets its outcome."""
+        try:
+            return self._rest.throw(asyncio.CancelledError()) if self._is_cancelled else self._rest.send(None)
+        except StopIteration as ended:
+            self._outcome = ended.value
+        except asyncio.CancelledError:  # if not by `cancel`: the handler awaited a task that was cancelled elsewhere
+            self._outcome = ProtocolError("its request was cancelled", offset=0)
+        except Exception as error:
+            self._outcome = error
+        self._is_over = True
+        return None
+
+    def _woken(self, _: asyncio.Future[object]) -> None:
+        self._awaited = None
+        awaited = self._run()
+        if self._is_over:
+            self._end()
+        else:
+            self._run_in_task(awaited)
+
+    def _run_in_task(self, awaited: object) -> None:
+        self._task = asyncio.get_running_loop().create_task(finished(Waiting(self._rest, awaited)))
+        self._task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: asyncio.Task[Answer]) -> None:
         if task.cancelled():
-            if done is not None:  # not cancelled by `cancel`: the handler awaited a task that was cancelled elsewhere
-                done(ProtocolError("its request was cancelled", offset=0))
-            return
-        error = task.exception()
+            self._outcome = ProtocolError("its request was cancelled", offset=0)
+        else:
+            error = task.exception()
+            self._outcome = task.result() if error is None else error
+        self._end()
+
+    def _end(self) -> None:
+        done, self._done = self._done, None
+        outcome, self._outcome = self._outcome, None
         if done is not None:
-            done(task.result() if error is None else error)
+            done(outcome)
+
+
+async def finished(rest: Waiting[Answer]) -> Answer:
+    """Returns the answer of a handler that is waiting."""
+    return await rest

@@ -1,0 +1,164 @@
+"""Tests requests whose handlers wait: without a task for the first wait, in a task after it, and cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from broker.request.pending import Answer, Running
+from protocol.errors import ProtocolError
+
+BYTES = [b"answer"]
+
+
+class Handler:
+    """A handler that awaits futures one after the other, and notes what it sees."""
+
+    def __init__(self, waits: int) -> None:
+        loop = asyncio.get_running_loop()
+        self.futures = [loop.create_future() for _ in range(waits)]
+        self.tasks: list[asyncio.Task[object] | None] = []
+        self.cancelled = 0
+        self.answers: list[Answer | BaseException] = []
+        self.running = Running(self._run())
+
+    async def _run(self) -> Answer:
+        try:
+            for future in self.futures:
+                await future
+                self.tasks.append(asyncio.current_task())
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return list(BYTES)
+
+    def begin(self) -> None:
+        self.running.begin(self.answers.append)
+
+
+async def turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("is_done_before", [False, True])
+async def test_the_first_wait_needs_no_task(is_done_before: bool) -> None:
+    handler = Handler(1)
+    if is_done_before:
+        handler.futures[0].set_result(None)
+    handler.begin()
+    assert not handler.answers, "its connection isn't called back within its own call"
+    if not is_done_before:
+        handler.futures[0].set_result(None)
+    await turns()
+    assert handler.answers == [BYTES]
+    if not is_done_before:
+        assert handler.tasks == [None]
+
+
+async def test_after_a_second_wait_it_is_a_task() -> None:
+    handler = Handler(3)
+    handler.begin()
+    for future in handler.futures:
+        await turns()
+        future.set_result(None)
+    await turns()
+    assert handler.answers == [BYTES]
+    first, *later = handler.tasks
+    assert first is None
+    assert None not in later
+
+
+async def test_a_handler_that_only_gives_up_its_turn_goes_on() -> None:
+    async def work() -> Answer:
+        await asyncio.sleep(0)
+        return list(BYTES)
+
+    answers: list[Answer | BaseException] = []
+    Running(work()).begin(answers.append)
+    await turns()
+    assert answers == [BYTES]
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+async def test_an_error_is_its_answer(failing: int) -> None:
+    handler = Handler(2)
+    handler.begin()
+    for number, future in enumerate(handler.futures):
+        await turns()
+        if number == failing:
+            future.set_exception(ValueError("broken"))
+            break
+        future.set_result(None)
+    await turns()
+    (answer,) = handler.answers
+    assert isinstance(answer, ValueError)
+
+
+@pytest.mark.parametrize("wait", [0, 1])
+async def test_what_is_cancelled_elsewhere_ends_the_request(wait: int) -> None:
+    handler = Handler(2)
+    handler.begin()
+    for future in handler.futures[:wait]:
+        future.set_result(None)
+        await turns()
+    handler.futures[wait].cancel()
+    await turns()
+    (answer,) = handler.answers
+    assert isinstance(answer, ProtocolError)
+
+
+def cancel_at_once(handler: Handler) -> None:
+    handler.running.cancel()
+
+
+def cancel_when_the_future_is_done(handler: Handler) -> None:
+    handler.futures[0].set_result(None)
+    handler.running.cancel()
+
+
+@pytest.mark.parametrize("cancel", [cancel_at_once, cancel_when_the_future_is_done])
+@pytest.mark.parametrize("wait", [0, 1])
+async def test_a_cancelled_request_has_no_answer_and_its_handler_learns_it(
+    wait: int, cancel: Callable[[Handler], None]
+) -> None:
+    handler = Handler(3)
+    handler.begin()
+    for _ in range(wait):
+        handler.futures[0].set_result(None)
+        await turns()
+        del handler.futures[0]
+    cancel(handler)
+    await turns()
+    assert (handler.answers, handler.cancelled) == ([], 1)
+
+
+async def test_a_handler_may_wait_while_it_is_cancelled() -> None:
+    last = asyncio.get_running_loop().create_future()
+    ended: list[str] = []
+
+    async def work() -> Answer:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await last
+            ended.append("tidy")
+        return None
+
+    answers: list[Answer | BaseException] = []
+    running = Running(work())
+    running.begin(answers.append)
+    running.cancel()
+    await turns()
+    last.set_result(None)
+    await turns()
+    assert (answers, ended) == ([], ["tidy"])
+
+
+async def test_a_request_that_never_began_is_closed() -> None:
+    handler = Handler(1)
+    handler.running.cancel()
+    await turns()
+    assert not handler.answers
