@@ -265,6 +265,8 @@ class Running:
         outcome, self._outcome = self._outcome, None
         if done is not None:
             done(outcome)
+        elif isinstance(outcome, (Parked, Running)):
+            outcome.cancel()
 
 
 async def finished(rest: Waiting[Answer]) -> Answer:

@@ -157,6 +157,25 @@ async def test_a_handler_may_wait_while_it_is_cancelled() -> None:
     assert (answers, ended) == ([], ["tidy"])
 
 
+@pytest.mark.source_only
+async def test_what_a_cancelled_request_would_become_is_cancelled_too() -> None:
+    cancelled: list[str] = []
+
+    class Next(Running):
+        def cancel(self) -> None:
+            cancelled.append("next")
+            super().cancel()
+
+    async def work() -> Answer:
+        return Next(asyncio.sleep(0))
+
+    running = Running(work())
+    running.begin(lambda _: None)
+    running.cancel()
+    await turns()
+    assert cancelled == ["next"]
+
+
 async def test_a_request_that_never_began_is_closed() -> None:
     handler = Handler(1)
     handler.running.cancel()
