@@ -1,8 +1,8 @@
 """Eager coroutines: they run at once up to their first wait, without a task.
 
 Most handlers can answer at once, and a task for each would cost more than the rest of a small request. Python 3.12 has
-this as `asyncio.eager_task_factory`. `Running` (pending.py) continues a handler without a task up to its second wait,
-too: so no handler may call what needs the current task, such as `asyncio.timeout`.
+this as `asyncio.eager_task_factory`. `Running` (pending.py) continues a handler that waits, also without a task: no
+handler may call what needs the current task, such as `asyncio.timeout`.
 """
 
 from __future__ import annotations

@@ -187,88 +187,73 @@ class Running:
     """A request whose handler waits. Its connection begins it, and cancels it when the connection closes, as it does
     with parked requests.
 
-    What the handler awaits first, such as a coordinator's answer, continues it without a task, which would cost more
-    than the rest of a small request. If it waits again, it continues in a task.
+    It runs the handler's coroutine as a task does, but without a task, which would cost more than the rest of a small
+    request.
     """
 
-    __slots__ = ("_awaited", "_done", "_is_cancelled", "_is_over", "_outcome", "_rest", "_task")
+    __slots__ = ("_awaited", "_done", "_has_begun", "_must_cancel", "_rest")
 
     def __init__(self, rest: Coroutine[Any, Any, Answer]) -> None:
         self._rest = rest
+        self._has_begun = False
         self._awaited: asyncio.Future[object] | None = None
-        """What the handler awaits first."""
-        self._task: asyncio.Task[Answer] | None = None
-        self._done: Callable[[Answer | BaseException], None] | None = None
-        self._is_cancelled = False
-        self._is_over = False
-        self._outcome: Answer | BaseException = None
+        """The future that the coroutine awaits; None while it runs, and before its turn."""
+        self._must_cancel = False
+        """True if the coroutine must see a cancellation in its next step."""
+        self._done: Callable[[Answer | Exception], None] | None = None
 
-    def begin(self, done: Callable[[Answer | BaseException], None]) -> None:
+    def begin(self, done: Callable[[Answer | Exception], None]) -> None:
         """Starts to wait: `done` is called once with the answer or an error, unless the request is cancelled first."""
         self._done = done
-        awaited = self._run()
-        if self._is_over:
-            asyncio.get_running_loop().call_soon(self._end)
-        elif isinstance(awaited, asyncio.Future):
-            awaited._asyncio_future_blocking = False  # as a task does: a callback continues the coroutine
-            self._awaited = awaited
-            awaited.add_done_callback(self._woken)
-        else:
-            self._run_in_task(awaited)
+        self._has_begun = True
+        outcome = self._step()
+        if outcome is not self:
+            asyncio.get_running_loop().call_soon(self._end, outcome)
 
     def cancel(self) -> None:
         """Cancels the request: its answer is no longer expected."""
         self._done = None
-        self._is_cancelled = True
-        if self._task is not None:
-            self._task.cancel()
-        elif self._awaited is not None:
-            self._awaited.cancel()
-        else:
+        if not self._has_begun:
             self._rest.close()
+        elif self._awaited is None or not self._awaited.cancel():
+            self._must_cancel = True
 
-    def _run(self) -> object:
-        """Runs the coroutine up to its next wait, and returns the future that it awaits; or sets its outcome."""
+    def _step(self) -> Answer | Exception:
+        """Runs the coroutine up to its next wait. Returns the outcome, or the request itself if it waits."""
         try:
-            return self._rest.throw(asyncio.CancelledError()) if self._is_cancelled else self._rest.send(None)
+            if self._must_cancel:
+                self._must_cancel = False
+                awaited = self._rest.throw(asyncio.CancelledError())
+            else:
+                awaited = self._rest.send(None)
         except StopIteration as ended:
-            self._outcome = ended.value
-        except asyncio.CancelledError:  # if not by `cancel`: the handler awaited a task that was cancelled elsewhere
-            self._outcome = ProtocolError("its request was cancelled", offset=0)
+            answer: Answer = ended.value
+            return answer
+        except asyncio.CancelledError:  # if not by `cancel`: the handler awaited what was cancelled elsewhere
+            return ProtocolError("its request was cancelled", offset=0)
         except Exception as error:
-            self._outcome = error
-        self._is_over = True
-        return None
+            return error
+        if isinstance(awaited, asyncio.Future):
+            awaited._asyncio_future_blocking = False  # the coroutine has set it, for the task that it expects
+            awaited.add_done_callback(self._woken)
+            self._awaited = awaited
+            if self._must_cancel and awaited.cancel():  # `cancel` was called within the step
+                self._must_cancel = False
+        else:
+            asyncio.get_running_loop().call_soon(self._woken, None)
+        return self
 
-    def _woken(self, _: asyncio.Future[object]) -> None:
+    def _woken(self, awaited: asyncio.Future[object] | None) -> None:
         self._awaited = None
-        awaited = self._run()
-        if self._is_over:
-            self._end()
-        else:
-            self._run_in_task(awaited)
+        if self._must_cancel and awaited is not None and not awaited.cancelled():
+            awaited.exception()  # the coroutine won't read it, and that is no bug
+        outcome = self._step()
+        if outcome is not self:
+            self._end(outcome)
 
-    def _run_in_task(self, awaited: object) -> None:
-        self._task = asyncio.get_running_loop().create_task(finished(Waiting(self._rest, awaited)))
-        self._task.add_done_callback(self._task_ended)
-
-    def _task_ended(self, task: asyncio.Task[Answer]) -> None:
-        if task.cancelled():
-            self._outcome = ProtocolError("its request was cancelled", offset=0)
-        else:
-            error = task.exception()
-            self._outcome = task.result() if error is None else error
-        self._end()
-
-    def _end(self) -> None:
+    def _end(self, outcome: Answer | Exception) -> None:
         done, self._done = self._done, None
-        outcome, self._outcome = self._outcome, None
         if done is not None:
             done(outcome)
         elif isinstance(outcome, (Parked, Running)):
             outcome.cancel()
-
-
-async def finished(rest: Waiting[Answer]) -> Answer:
-    """Returns the answer of a handler that is waiting."""
-    return await rest
