@@ -27,6 +27,7 @@ from protocol.types import NO_UUID
 from tests.broker.inprocess import Client, InProcess
 from tests.broker.metrics.scraping import OPTIONS, scraped
 from tests.broker.telemetry.pushes import DELTA, data, gauge, total
+from tests.waiting import until
 
 METRICS = {**OPTIONS, "odradek.telemetry.metrics": "true"}
 CLIENT_METRICS, SET = 16, 0
@@ -158,8 +159,7 @@ async def test_a_topic_gets_what_is_pushed(tmp_path: Path) -> None:
         client = broker.client()
         assert await push(client, await ask(client)) == 0
         queue = broker.server.broker.telemetry.queues["topic"]
-        while queue.held_bytes:
-            await broker.settled()
+        await until(lambda: not queue.held_bytes)
         assert (queue.delivered, queue.dropped) == (1, 0)
         assert broker.server.broker.replicas.leader("pushed", 0).high_watermark == 1
 
