@@ -48,7 +48,7 @@ SHARE: Final = (
 )
 COORDINATOR: Final = (
     "a handler that waits runs in a task. Without one a commit of 100 members took 0.92 of the CPU time (three rounds "
-    "of `python -m bench.control`); it isn't in this version. To compile the handler of heartbeats and its decision, too, "
+    "of `python -m bench.control`); it isn't in this version. To compile the handler of heartbeats and its decision "
     "made no measurable difference (76 and 78 µs a heartbeat, medians of three); without any compiled module a "
     "heartbeat costs 85 µs. The kernel takes 0.28 of it, nearly all for one `write` and one `read`, and calls of "
     "Python's C API take 0.55"
