@@ -47,16 +47,15 @@ SHARE: Final = (
     "which grow with the number of members"
 )
 COORDINATOR: Final = (
-    "a handler that waits runs in a task. Without one a commit of 100 members took 0.92 of the CPU time (three rounds "
-    "of `python -m bench.control`); it isn't in this version. To compile the handler of heartbeats and its decision "
-    "made no measurable difference (76 and 78 µs a heartbeat, medians of three); without any compiled module a "
-    "heartbeat costs 85 µs. The kernel takes 0.28 of it, nearly all for one `write` and one `read`, and calls of "
-    "Python's C API take 0.55"
+    "nothing was tried yet. A quarter of a heartbeat is the kernel's write to the socket (`perf`, native frames); a "
+    "third is Python that isn't compiled: the handler, `broker/shards/groups.py` and `hosting.py`. An offset commit "
+    "also passes through the event loop three times: to be decided, to be written with what has come meanwhile, and to "
+    "be answered"
 )
 TRANSACTIONS: Final = (
-    "since this run a batch that continues its transaction takes the short way of plain batches, without a coroutine: "
-    "with transactions of 100 ms that is 0.78 of the CPU time (`python -m bench.control --before a2320580`, three "
-    "rounds). What is left is the cost of an idempotent batch"
+    "nothing was tried yet. A batch in a transaction takes the way of a coroutine to its verification, which isn't "
+    "compiled: a fifth of the CPU time (`perf`, native frames). Half of it is the append, of which two fifths are "
+    "`pwrite`"
 )
 TRIED: Final[Mapping[tuple[str, str], str]] = {
     ("start-up", LIMIT): "most of it is the interpreter and the import of modules, and the machine was slow in this "
