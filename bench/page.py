@@ -47,15 +47,15 @@ SHARE: Final = (
     "which grow with the number of members"
 )
 COORDINATOR: Final = (
-    "nothing was tried yet. A quarter of a heartbeat is the kernel's write to the socket (`perf`, native frames); a "
-    "third is Python that isn't compiled: the handler, `broker/shards/groups.py` and `hosting.py`. An offset commit "
-    "also passes through the event loop three times: to be decided, to be written with what has come meanwhile, and to "
-    "be answered"
+    "a third of a heartbeat is Python that isn't compiled, but to compile its handler and its decision made no "
+    "measurable difference (76 and 78 µs, medians of three); without any compiled module it takes 85 µs. The kernel "
+    "takes 0.28 of it, nearly all for one `write` and one `read`. A handler that waits runs in a task; without a task a "
+    "commit of 100 members took 0.92 of the CPU time in a try, which isn't in this version"
 )
 TRANSACTIONS: Final = (
-    "nothing was tried yet. A batch in a transaction takes the way of a coroutine to its verification, which isn't "
-    "compiled: a fifth of the CPU time (`perf`, native frames). Half of it is the append, of which two fifths are "
-    "`pwrite`"
+    "a batch in a transaction takes the way of a coroutine to its verification. In a try, which isn't in this version, "
+    "a batch that continues its transaction took the short way of plain batches: 0.78 of the CPU time with transactions "
+    "of 100 ms"
 )
 TRIED: Final[Mapping[tuple[str, str], str]] = {
     ("start-up", LIMIT): "most of it is the interpreter and the import of modules, and the machine was slow in this "
