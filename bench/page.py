@@ -49,12 +49,12 @@ SHARE: Final = (
 COORDINATOR: Final = (
     "a third of a heartbeat is Python that isn't compiled, but to compile its handler and its decision made no "
     "measurable difference (76 and 78 µs, medians of three); without any compiled module it takes 85 µs. The kernel "
-    "takes 0.28 of it, nearly all for one `write` and one `read`. A handler that waits runs in a task; without a task a "
+    "takes 0.28 of it, nearly all for one `write` and one `read`. A handler that waits runs in a task; without one a "
     "commit of 100 members took 0.92 of the CPU time in a try, which isn't in this version"
 )
 TRANSACTIONS: Final = (
-    "a batch in a transaction takes the way of a coroutine to its verification. In a try, which isn't in this version, "
-    "a batch that continues its transaction took the short way of plain batches: 0.78 of the CPU time with transactions "
+    "a batch in a transaction takes the way of a coroutine to its verification. In a try, not in this version, "
+    "a batch that continues its transaction took the short way of plain ones: 0.78 of the CPU time with transactions "
     "of 100 ms"
 )
 TRIED: Final[Mapping[tuple[str, str], str]] = {
