@@ -108,6 +108,7 @@ class Member:
         self.errors: list[str] = []
         self.words: list[str] = []
         """Returns the first word of each of its lines."""
+        self._log = log
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
                 flavour.command(bootstrap, topic, group),
@@ -134,6 +135,8 @@ class Member:
                 self.rebalances += 1
             elif word == "error":
                 self.errors.append(rest)
+        if (code := self._process.wait()) > 0:
+            self.errors.append(f"the process ended with {code}; its traceback is in {self._log}")
 
     @property
     def owned(self) -> list[int]:

@@ -34,6 +34,7 @@ def kafka_python(bootstrap: str, topic: str, group: str, options: dict[str, str]
     from kafka import ConsumerRebalanceListener, KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor
     from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+    from kafka.errors import RetriableError
 
     class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         def on_partitions_revoked(self, revoked: Any) -> None:
@@ -55,7 +56,11 @@ def kafka_python(bootstrap: str, topic: str, group: str, options: dict[str, str]
     )
     consumer.subscribe([topic], listener=Listener())
     while not stop.is_set():
-        polled = consumer.poll(timeout_ms=int(POLL_S * 1000))
+        try:
+            polled = consumer.poll(timeout_ms=int(POLL_S * 1000))
+        except RetriableError as error:  # it asked for metadata while no broker ran
+            say("error", repr(error))
+            continue
         for records in polled.values():
             for record in records:
                 say("record", record.partition, record.offset)
