@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.clock import Clock
 from broker.network.in_flight import MAX_IN_FLIGHT
 from broker.replica.partition import Partition
 from coordinator.replication.roles import Following
@@ -20,6 +21,7 @@ from tests.broker.following import acknowledge, follow
 from tests.broker.inprocess import Client, InProcess, decode_response, parse_by, request_frame
 from tests.broker.produce.test_wire import BAD_CRC, batch, request
 from tests.broker.test_listener import HELLO, all_frames
+from tests.clock import ManualClock
 
 ALL = -1
 VERSION = 13
@@ -53,8 +55,9 @@ class Replicated:
 
 
 @asynccontextmanager
-async def replicated(directory: Path, **configs: str) -> AsyncIterator[Replicated]:
-    async with InProcess(directory) as broker:
+async def replicated(directory: Path, clock: Clock | None = None, **configs: str) -> AsyncIterator[Replicated]:
+    """With a clock that stands still, a connection's turn isn't over before all its requests have begun."""
+    async with InProcess(directory, clock=clock) as broker:
         topic_id = await broker.create_topic("t", partitions=2, **configs)
         cluster = Replicated(broker, topic_id)
         for partition in cluster.partitions.values():
@@ -68,7 +71,7 @@ async def turns(count: int = 4) -> None:
 
 
 async def test_one_commit_answers_all_that_wait_for_it(tmp_path: Path) -> None:
-    async with replicated(tmp_path) as cluster:
+    async with replicated(tmp_path, ManualClock()) as cluster:
         cluster.client.send(cluster.frame() * 3)
         assert cluster.partitions[0].log_end_offset == 3
         await turns()
@@ -78,7 +81,7 @@ async def test_one_commit_answers_all_that_wait_for_it(tmp_path: Path) -> None:
 
 
 async def test_no_more_begin_than_an_idempotent_producer_sends(tmp_path: Path) -> None:
-    async with replicated(tmp_path) as cluster:
+    async with replicated(tmp_path, ManualClock()) as cluster:
         cluster.client.send(cluster.frame() * (MAX_IN_FLIGHT + 2))
         assert cluster.partitions[0].log_end_offset == MAX_IN_FLIGHT
         cluster.commit()
@@ -89,7 +92,7 @@ async def test_no_more_begin_than_an_idempotent_producer_sends(tmp_path: Path) -
 
 
 async def test_what_is_committed_first_is_answered_in_its_turn(tmp_path: Path) -> None:
-    async with replicated(tmp_path) as cluster:
+    async with replicated(tmp_path, ManualClock()) as cluster:
         cluster.client.send(cluster.frame(0) + cluster.frame(1) + cluster.frame(0))
         cluster.commit(1)
         await turns()
@@ -179,7 +182,7 @@ async def test_the_end_of_the_connection_gives_all_of_them_up(end: Callable[[Cli
 
 
 async def test_all_of_them_hear_that_another_broker_leads(tmp_path: Path) -> None:
-    async with replicated(tmp_path) as cluster:
+    async with replicated(tmp_path, ManualClock()) as cluster:
         cluster.client.send(cluster.frame() * 3)
         partition = cluster.partitions[0]
         partition.become(Following(2, partition.leader_epoch + 1, partition.role.partition_epoch + 1), 0)

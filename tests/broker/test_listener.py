@@ -119,7 +119,7 @@ async def test_a_slow_reader_is_not_answered_until_it_has_read(tmp_path: Path) -
         assert not client.wire.take()
         assert not client.wire.is_reading()
         client.connection.resume_writing()
-        assert len(client.wire.take()) == 3
+        assert len(await all_frames(client, 3)) == 3  # on a busy machine in several turns
         assert client.wire.reading
 
 
