@@ -156,7 +156,7 @@ async def test_a_text_that_is_none_is_read_as_java_reads_it(tmp_path: Path) -> N
     async with InProcess(tmp_path) as served:
         client = served.client()
         client.send(struct.pack(">ihhih", 19, 3, 1, 1, 2) + b"\xff\xed" + struct.pack(">ih", 1, 1) + b"\xff")
-        (frame,) = client.wire.take()
+        (frame,) = await all_frames(client, 1)
         (topic,) = decode_response(frame[:0] + struct.pack(">i", 7) + frame[4:], 3, 1, MetadataResponse).topics
         assert topic.name == "\ufffd"
         assert topic.error_code == 17  # INVALID_TOPIC_EXCEPTION
