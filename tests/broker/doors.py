@@ -40,6 +40,7 @@ OPTIONS: Final = {
         for protocol in ("consumer", "share", "streams")
         for limit in ("", "max.")
     },
+    "group.streams.initial.rebalance.delay.ms": "0",
 }
 """Options of a broker that changes nothing by itself during the test."""
 
