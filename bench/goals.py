@@ -44,6 +44,7 @@ SHARE = against("kafka", cpu_s_per_million=0.4, records_per_s=2.5)
 LATENCY = (*against("kafka", p50_ms=0.5, p99_ms=0.5), *against("kfake", p50_ms=1.0, p99_ms=1.0))
 AGE = against(ITS_YOUTH, cpu_s_per_gb=1.05, private_mb=1.05)
 CLUSTER = against("kafka", cpu_s_per_gb=0.45, mb_per_s=1.3)
+TLS_PRODUCE = Goal("cpu_s_per_gb", "kafka-tls", 0.6, "odradek-tls")
 NO_ERROR = against(LIMIT, errors=0)
 """The client must not give up any record."""
 
@@ -51,10 +52,11 @@ NO_ERROR = against(LIMIT, errors=0)
 BY_LOAD: Mapping[str, tuple[Goal, ...]] = {
     "produce": (
         *against("kafka", cpu_s_per_gb=0.4, mb_per_s=1.0),
-        Goal("cpu_s_per_gb", "kafka-tls", 0.6, "odradek-tls"),
+        TLS_PRODUCE,
         *against("kfake", cpu_s_per_gb=0.8),
         *against("floor", cpu_s_per_gb=2.0),
     ),
+    "produce-librdkafka": (TLS_PRODUCE,),
     "produce-idempotent": (*against("kafka", cpu_s_per_gb=0.4, mb_per_s=1.0), *against("kfake", cpu_s_per_gb=0.8)),
     "produce-lz4": against("kafka", cpu_s_per_gb=0.55, mb_per_s=1.0),
     "produce-unbatched": REQUESTS,

@@ -120,6 +120,14 @@ LOADS: Mapping[str, Load] = {
         ),
         PRODUCE_LZ4,
         PRODUCE._replace(
+            name="produce-librdkafka",
+            title="produce 1 KB, acks=1 (librdkafka)",
+            tool=tools.PRODUCE,
+            records=500_000,
+            client=("acks=1", "linger.ms=5"),
+            flow=None,
+        ),
+        PRODUCE._replace(
             name="produce-unbatched",
             title="produce 1 KB, unbatched",
             records=50_000,

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import ClassVar, Final
 
+from bench.jars import ONE_TIER
 from bench.load import Load, Tool, ToolRun
 from bench.peers.brokers import ONE_NODE, ApacheKafka, Odradek
 from bench.peers.peer import ADMIN_TIMEOUT_S, PeerProcess, Unavailable, free_port, require
@@ -114,7 +115,8 @@ class Encrypted(PeerProcess):
             ("ssl.truststore.type=PEM", f"ssl.truststore.location={ca}") if is_java else (f"ssl.ca.location={ca}",)
         )
         client = (*job.load.client, "security.protocol=SSL", *trusted)
-        return tool.command(job._replace(bootstrap=self.encrypted, load=job.load._replace(client=client)))
+        command = tool.command(job._replace(bootstrap=self.encrypted, load=job.load._replace(client=client)))
+        return [word for word in command if word != ONE_TIER]  # otherwise the load would be what Java can encrypt
 
 
 def make_certificates(folder: Path) -> None:

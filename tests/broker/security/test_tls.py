@@ -110,6 +110,30 @@ async def test_a_certificate_is_who_a_client_is(tmp_path: Path, authority: Autho
         await connection.close()
 
 
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_session_is_resumed_with_its_principal(
+    tmp_path: Path, authority: Authority, version: ssl.TLSVersion
+) -> None:
+    context = client_context(authority, authority.directory / "alice.pem")
+    context.minimum_version = context.maximum_version = version
+    async with InProcess(tmp_path, options(authority, ssl_client_auth="required")) as broker:
+        address_ = address(broker)
+
+        def connected(session: ssl.SSLSession | None) -> ssl.SSLSocket:
+            raw = socket.create_connection((address_.host, address_.port), LONG_MS / 1000)
+            connection = context.wrap_socket(raw, server_hostname=address_.host, session=session)
+            connection.sendall(request_frame(ALL_TOPICS, 1))
+            assert connection.recv(1)  # TLS 1.3 sends the ticket after the handshake
+            return connection
+
+        with await asyncio.to_thread(connected, None) as first:
+            assert not first.session_reused
+            session = first.session
+        with await asyncio.to_thread(connected, session) as second:
+            assert second.session_reused
+            assert "User:CN=alice,OU=Users,O=x,C=US" in principals(broker)
+
+
 async def test_rules_make_a_name_of_the_subject(tmp_path: Path, authority: Authority) -> None:
     rules = "RULE:^CN=(.*?),OU=Users.*$/$1/U"
     given = options(authority, ssl_client_auth="requested", ssl_principal_mapping_rules=rules)
