@@ -45,6 +45,7 @@ WHOLE_FROM = 100
 def write(canvas: Canvas, folder: Path, name: str) -> list[Path]:
     files = [folder / f"{name}.{ending}" for ending in FORMATS]
     canvas.tight_layout()
+    matplotlib.rcParams["svg.hashsalt"] = name  # otherwise the ids in a file differ each time it is drawn
     for file in files:
         canvas.savefig(file, dpi=120, metadata={"Date": None} if file.suffix == ".svg" else None)
     pyplot.close(canvas)
