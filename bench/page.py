@@ -47,10 +47,11 @@ SHARE: Final = (
     "which grow with the number of members"
 )
 COORDINATOR: Final = (
-    "since this run a handler that waits runs without a task: a commit of 100 members takes 0.92 of the CPU time (three "
-    "rounds of `python -m bench.control`). To compile the handler of heartbeats and its decision made no measurable "
-    "difference (76 and 78 µs a heartbeat, medians of three); without any compiled module a heartbeat costs 85 µs. The "
-    "kernel takes 0.28 of it, nearly all for one `write` and one `read`, and calls of Python's C API take 0.55"
+    "since this run a handler that waits runs without a task: a commit of 100 members takes 0.92 of the CPU time "
+    "(three rounds of `python -m bench.control`). To compile the handler of heartbeats and its decision made no "
+    "measurable difference (76 and 78 µs a heartbeat, medians of three); without any compiled module a heartbeat costs "
+    "85 µs. The kernel takes 0.28 of it, nearly all for one `write` and one `read`, and calls of Python's C API take "
+    "0.55"
 )
 TRANSACTIONS: Final = (
     "since this run a batch that continues its transaction takes the short way of plain batches, without a coroutine: "
