@@ -26,6 +26,7 @@ from tests.interop.conformance.grouping import Groups, Member
 from tests.interop.conformance.meant import ONE_TRANSACTION_TWICE
 from tests.interop.conformance.peers import Peer
 from tests.interop.conformance.sharing import OWN_WORDS
+from tests.interop.conformance.test_configs import GROUP, SET, alter_in_part
 from tests.interop.conformance.test_doubled_in_groups import find_coordinators, offset_commit, offset_fetch
 from tests.interop.conformance.test_share_groups import member_of
 from tests.interop.conformance.test_share_state import state_of
@@ -148,11 +149,13 @@ def test_classic_members_of_a_consumer_group(both: Both, topic: str) -> None:
         peer.create(topic)
         peer.wait_for_metadata()
         group = f"{topic}-g"
+        # Otherwise a generation would depend on the pace: assignments are made once in a second.
+        alter_in_part(peer, 1, (GROUP, group, [("consumer.assignment.interval.ms", SET, "0")]))
         beat = ConsumerGroupHeartbeatRequest(
             group_id=group,
             member_id="m",
             member_epoch=0,
-            rebalance_timeout_ms=5000,
+            rebalance_timeout_ms=LONG_MS,
             subscribed_topic_names=[topic],
             topic_partitions=[],
         )
