@@ -27,7 +27,8 @@ from tests.wire import decode_response, request_frame
 
 GROUP = 0
 FIRST_BATCHED_LEAVE, FIRST_BATCHED_FETCH, FIRST_TOPIC_ID = 3, 8, 10
-SESSION_MS, REBALANCE_MS = 10_000, 20_000
+LONG_MS = 600_000
+"""Session and rebalance timeout of members, which send no heartbeat: both are longer than a test with a slow broker."""
 
 Offsets = Mapping[int, int]
 
@@ -75,8 +76,8 @@ class Member:
         instance_id: str | None = None,
         strategies: Sequence[str] = ("range",),
         protocol_type: str = "consumer",
-        session_ms: int = SESSION_MS,
-        rebalance_ms: int = REBALANCE_MS,
+        session_ms: int = LONG_MS,
+        rebalance_ms: int = LONG_MS,
         topics: Iterable[str] = ("orders",),
     ) -> None:
         request = join_group(

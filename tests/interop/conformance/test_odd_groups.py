@@ -22,7 +22,7 @@ from protocol.messages.txn_offset_commit import (
 from protocol.types import uuid_to_text
 from tests.group_requests import txn_offset_commit
 from tests.interop.conformance.compare import Both
-from tests.interop.conformance.grouping import Groups, Member
+from tests.interop.conformance.grouping import LONG_MS, Groups, Member
 from tests.interop.conformance.meant import ONE_TRANSACTION_TWICE
 from tests.interop.conformance.peers import Peer
 from tests.interop.conformance.sharing import OWN_WORDS
@@ -140,10 +140,6 @@ def test_commits_of_strangers(both: Both, topic: str) -> None:
     both(script, allowed=OWN_WORDS)
 
 
-LONG_MS = 600_000
-"""Session and rebalance timeout of members that send no heartbeat: both are longer than the test."""
-
-
 def test_classic_members_of_a_consumer_group(both: Both, topic: str) -> None:
     def script(peer: Peer) -> None:
         peer.create(topic)
@@ -164,9 +160,7 @@ def test_classic_members_of_a_consumer_group(both: Both, topic: str) -> None:
             for member_id in ("nobody", "m"):
                 for strategies in (("range",), (), ("",), ("roundrobin",)):
                     stranger = Member(peer, group)
-                    stranger.join(
-                        version, member_id=member_id, strategies=strategies, session_ms=LONG_MS, rebalance_ms=LONG_MS
-                    )
+                    stranger.join(version, member_id=member_id, strategies=strategies)
                     stranger.close()
                 stranger = Member(peer, group)
                 stranger.join(version, member_id=member_id, protocol_type="connect")
