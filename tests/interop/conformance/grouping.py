@@ -28,7 +28,7 @@ from tests.wire import decode_response, request_frame
 GROUP = 0
 FIRST_BATCHED_LEAVE, FIRST_BATCHED_FETCH, FIRST_TOPIC_ID = 3, 8, 10
 LONG_MS = 600_000
-"""Session and rebalance timeout of members, which send no heartbeat: both are longer than a test with a slow broker."""
+"""Session and rebalance timeout of members, which send no heartbeats: no test takes so long, even on a slow machine."""
 
 Offsets = Mapping[int, int]
 
