@@ -56,7 +56,7 @@ class Replicated:
 
 @asynccontextmanager
 async def replicated(directory: Path, clock: Clock | None = None, **configs: str) -> AsyncIterator[Replicated]:
-    """Yields a leader with a follower. If `clock` stands still, a connection's turn ends only by its number of requests."""
+    """Yields a leader with a follower. With a `clock` that stands still, the time of a connection's turn never ends."""
     async with InProcess(directory, clock=clock) as broker:
         topic_id = await broker.create_topic("t", partitions=2, **configs)
         cluster = Replicated(broker, topic_id)
