@@ -4,7 +4,6 @@ hand-over of a controller that stops."""
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
@@ -36,6 +35,7 @@ from storage.disk import OsDisk
 from tests.broker.controllers import formatted, is_active, serving_controller
 from tests.broker.test_controller_listener import CLIENT, Controller
 from tests.clock import running_clock
+from tests.interop.processes import free_port
 from tests.storage.bad_disk import BROKEN, FULL, BadDisk
 from tests.waiting import until
 
@@ -51,15 +51,6 @@ RESPONSE_HEADER_BYTES = 5
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
-def free_ports(count: int) -> list[int]:
-    """Returns ports that are free at the moment."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports: list[int] = [sock.getsockname()[1] for sock in sockets]
-    for sock in sockets:
-        sock.close()
-    return ports
-
-
 def directory_id(node_id: int) -> Uuid:
     """Returns the id of the directory that `formatted` makes for a node."""
     return f"directory-of-{node_id:03}".encode()
@@ -70,7 +61,7 @@ class Quorum:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._addresses = {node_id: f"127.0.0.1:{port}" for node_id, port in zip(IDS, free_ports(3), strict=True)}
+        self._addresses = {node_id: f"127.0.0.1:{free_port()}" for node_id in IDS}
         self.servers: dict[int, ControllerServer] = {}
         self.disks: dict[int, BadDisk] = {}
 

@@ -21,31 +21,41 @@ CACHE = ROOT / ".cache"
 STOP_TIMEOUT_S = 30
 EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
+RANDOM: Final = random.SystemRandom()
+"""Not the functions of `random`: tests seed that, perhaps several processes at once with the same seed."""
 
 GIVEN: Final[set[int]] = set()
-"""The ports that `free_port` has returned: the system may choose one again before its server has started."""
+"""The ports that were returned: their servers may not have started yet, or start again later."""
 
 
 def free_port() -> int:
-    """Returns another port with each call that was free a moment ago, for servers that can't choose one themselves."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        if port not in GIVEN:
-            GIVEN.add(port)
-            return port
+    """Returns another free port with each call, for a server that can't choose one itself, starts later or starts
+    again."""
+    return free_ports_in_a_row(1)
 
 
-def lasting_port() -> int:
-    """Returns a free port that no other socket gets by chance, for a server that starts later or starts again: a
-    connection to a port of the ephemeral range may even take the port itself."""
+def free_ports_in_a_row(count: int) -> int:
+    """Returns the first of several consecutive ports. No other socket gets one by chance: they are below the ephemeral
+    range, of which a connection may take any port, and each worker of a test run has a part of its own."""
     ephemeral = int(EPHEMERAL_PORTS.read_text().split()[0])
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    size = ephemeral // 2 // workers
     while True:
-        port = random.randrange(ephemeral // 2, ephemeral)
-        with socket.socket() as probe, contextlib.suppress(OSError):
+        first = ephemeral // 2 + worker * size + RANDOM.randrange(size - count)
+        ports = range(first, first + count)
+        if GIVEN.isdisjoint(ports) and all(map(_is_free, ports)):
+            GIVEN.update(ports)
+            return first
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
             probe.bind(("127.0.0.1", port))
-            return port
+        except OSError:
+            return False
+        return True
 
 
 class Server:

@@ -11,7 +11,7 @@ from tests.interop.brokers import Odradek
 from tests.interop.either_node import EitherNode, Make
 from tests.interop.network import Network
 from tests.interop.own_quorum import OdradekNode
-from tests.interop.processes import free_port, lasting_port, run
+from tests.interop.processes import free_port, run
 from tests.interop.quorum import ONE_OF_EACH
 
 DIRECTORIES = {
@@ -49,7 +49,7 @@ class SeveralControllers:
         self.folder = folder
         self._are_brokers = are_brokers
         self.network = Network(folder, self._processes) if has_network else None
-        self._listening = {node_id: f"127.0.0.1:{lasting_port()}" for node_id in (*DIRECTORIES, *to_add)}
+        self._listening = {node_id: f"127.0.0.1:{free_port()}" for node_id in (*DIRECTORIES, *to_add)}
         self.addresses = {
             node_id: address if self.network is None else self.network.before(node_id, address)
             for node_id, address in self._listening.items()

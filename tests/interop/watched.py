@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import socket
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.load import RECONNECT
 from tests.interop.local import SOON_S, LocalCluster
-from tests.interop.processes import free_port
+from tests.interop.processes import free_ports_in_a_row
 from tests.interop.prometheus import Target
 
 PARTITIONS = 3
@@ -21,23 +20,6 @@ LAGS = "lags"
 """A group that reads and commits, and then stops reading."""
 FOLLOWS = "follows"
 SHARES = "shares"
-
-
-def free_ports_in_a_row(count: int) -> int:
-    """Returns the first of several consecutive ports that were free a moment ago."""
-    for _ in range(100):
-        first = free_port()
-        sockets = [socket.socket() for _ in range(count)]
-        try:
-            for number, one in enumerate(sockets):
-                one.bind(("127.0.0.1", first + number))
-            return first
-        except OSError:
-            continue
-        finally:
-            for one in sockets:
-                one.close()
-    raise AssertionError(f"there are no {count} free ports in a row")
 
 
 class WatchedCluster(LocalCluster):
