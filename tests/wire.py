@@ -38,7 +38,7 @@ class WireClient:
     """A client that sends a request only after the last one is answered, and doesn't negotiate versions."""
 
     def __init__(
-        self, bootstrap: str, timeout_s: float = 10, source: str = "", context: ssl.SSLContext | None = None
+        self, bootstrap: str, timeout_s: float = 60, source: str = "", context: ssl.SSLContext | None = None
     ) -> None:
         """`source` is the local address of the connection; with a `context` it uses TLS."""
         host, _, port = bootstrap.rpartition(":")

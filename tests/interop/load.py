@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from tests.interop.consumed import error_of, offset_of, partition_of, value_of
 
@@ -93,14 +93,22 @@ class Reader(threading.Thread):
             for partition, end in ends.items()
         )
 
+    def _end(self, asker: Consumer, partition: int, deadline: float) -> int:
+        """Returns the end offset of a partition, whose leader may be changing."""
+        while True:
+            left_s = deadline - time.monotonic()
+            try:
+                _, end = asker.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=left_s)
+                return int(end)
+            except KafkaException as failed:
+                if failed.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or left_s <= 0:
+                    raise
+
     def finish(self, timeout_s: float = 240) -> None:
         """Reads up to the broker's current end offsets, and stops."""
         deadline = time.monotonic() + timeout_s
         asker = Consumer({"bootstrap.servers": self._servers, "group.id": "unused"})
-        self._ends = {
-            partition: asker.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=timeout_s)[1]
-            for partition in self.seen
-        }
+        self._ends = {partition: self._end(asker, partition, deadline) for partition in self.seen}
         asker.close()
         self.join(max(0.0, deadline - time.monotonic()))
         if self.is_alive():

@@ -23,7 +23,7 @@ TOPIC = "orders"
 VALUE_BYTES = 4_000
 RECORDS = 700
 """Records per partition: about 2.8 MB, in three segments."""
-NOTICED_WITHIN_S = 15
+NOTICED_WITHIN_S = 60
 
 
 class Pair(Odradek):

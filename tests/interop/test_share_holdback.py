@@ -69,15 +69,16 @@ def test_a_delayed_record_is_delivered_in_its_time_though_the_broker_is_killed(
     )  # fmt: skip
     consumers.open("a", topic, EXPLICIT)
     first = take(consumers, "a", 3)
-    assert values(first) == ["other", "plain", "wrong"]
+    if now_ms() < sent_ms + DELAY_MS:  # as it is, unless the machine is very slow
+        assert values(first) == ["other", "plain", "wrong"]
     reopen(consumers, broker, topic, "a")
     early = now_ms() < sent_ms + DELAY_MS - 1_000
     if early:
         assert consumers.poll("a", 1, timeout_s=0.3) == []
-    late = take(consumers, "a", 2)
+    late = take(consumers, "a", 5 - len(first))
     assert now_ms() >= sent_ms + DELAY_MS
-    assert values(late) == ["absolute", "relative"]
-    assert {record.delivery for record in late} == {1}
+    assert values([*first, *late]) == ["absolute", "other", "plain", "relative", "wrong"]
+    assert {record.delivery for record in late} <= {1}
     consumers.close("a")
     described = jvm.tool("kafka-share-groups", "--bootstrap-server", broker.bootstrap, "--describe", "--group", topic)
     assert described.split()[-1] == "0", described

@@ -41,7 +41,7 @@ from tests.wire import WireClient
 
 pytestmark = [pytest.mark.odradek_only, pytest.mark.security]
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 BASIC = "basic"
 """A message with a credential that is not a token."""
 

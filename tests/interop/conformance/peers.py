@@ -32,7 +32,7 @@ from tests.wire import WireClient, decode_response, request_frame
 
 R = TypeVar("R")
 
-ANSWER_TIMEOUT_S = 5
+ANSWER_TIMEOUT_S = 60
 """Timeout of an answer. Apache Kafka doesn't answer a request whose handler fails in some ways; no script has such a
 request."""
 
