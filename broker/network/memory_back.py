@@ -34,8 +34,7 @@ def trim() -> Callable[[int], int] | None:
 
 
 def give_back(memory: RequestMemory) -> None:
-    """Frees the spare buffers. Returns free pages to the system if much was held and most of it has been released."""
-    memory.spares.clear()
+    """Returns free pages to the system if much was held and most of it has been released."""
     released_bytes = memory.most_bytes - memory.held_bytes
     if released_bytes < WORTH_BYTES or released_bytes < memory.held_bytes:
         return
