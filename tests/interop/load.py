@@ -96,13 +96,14 @@ class Reader(threading.Thread):
     def _end(self, asker: Consumer, partition: int, deadline: float) -> int:
         """Returns the end offset of a partition, whose leader may be changing."""
         while True:
-            left_s = deadline - time.monotonic()
+            left_s = max(0.0, deadline - time.monotonic())
             try:
                 _, end = asker.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=left_s)
                 return int(end)
             except KafkaException as failed:
-                if failed.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or left_s <= 0:
+                if failed.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or not left_s:
                     raise
+            time.sleep(PAUSE_S)  # a client is not told when another broker leads
 
     def finish(self, timeout_s: float = 240) -> None:
         """Reads up to the broker's current end offsets, and stops."""

@@ -22,7 +22,7 @@ STOP_TIMEOUT_S = 30
 EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 RANDOM: Final = random.SystemRandom()
-"""Not the functions of `random`: tests seed that, perhaps several processes at once with the same seed."""
+"""No test seeds it, unlike `random.randrange`: workers with the same seed would choose the same ports."""
 
 GIVEN: Final[set[int]] = set()
 """The ports that were returned: their servers may not have started yet, or start again later."""
