@@ -29,7 +29,7 @@ from client.handshake import Authenticator, Handshake, Question
 from client.pending import InFlightLimits, Pending, RequestOutcome, check_answered
 from client.states import ConnectionEvent, ConnectionState, after
 from client.versions import PeerVersions
-from protocol.connection import SPARE_BYTES, FrameReader
+from protocol.connection import FrameReader, Spares
 from protocol.errors import ProtocolError
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.types import Buffer
@@ -63,7 +63,7 @@ class OutboundConnection:
         self._client_id = client_id
         self._handshake = Handshake(peer, hello, authenticators)
         self._limits = limits
-        self._reader = FrameReader(limits.max_response_bytes, "max_response_bytes", SPARE_BYTES)
+        self._reader = FrameReader(limits.max_response_bytes, "max_response_bytes", Spares(1))
         self._codecs: dict[tuple[type, int], ClientCodec] = {}
         self._next_id = 0
         self._queue: deque[Pending] = deque()

@@ -33,8 +33,8 @@ most frames get their whole buffer at once."""
 assert FIRST_BYTES < USUAL_FRAME_BYTES
 
 SPARE_BYTES: Final = 2 * 1024 * 1024
-"""Largest buffer that a follower keeps for its next Fetch response: replica.fetch.max.bytes of one or two partitions.
-New memory of that size comes from the kernel, page by page, and is zeroed twice."""
+"""Largest buffer that is kept for the next frame: a producer's max.request.size, or replica.fetch.max.bytes of one or
+two partitions. New memory of that size comes from the kernel, page by page, and is zeroed twice."""
 
 MANY_BUFFERS: Final = 1024
 """Maximum number of buffers that the system accepts in one write (IOV_MAX)."""
@@ -47,18 +47,56 @@ JOIN_LIMIT_BYTES: Final = 16 * 1024
 """Responses up to this size are joined to one buffer: a copy is cheaper than a vectored write of many small pieces."""
 
 
+class Spares:
+    """Buffers of frames that arrived in parts. They serve for later frames when no view of them exists."""
+
+    __slots__ = ("_buffers", "_count", "_max_bytes")
+
+    def __init__(self, count: int, max_bytes: int = SPARE_BYTES) -> None:
+        """Keeps the largest buffers, at most `count`, which is positive, of at most `max_bytes` each."""
+        self._count = count
+        self._max_bytes = max_bytes
+        self._buffers: list[bytearray] = []
+        """The largest first."""
+
+    def __len__(self) -> int:
+        return len(self._buffers)
+
+    def take(self, size: int) -> bytearray | None:
+        """Returns a buffer of at least this size that nobody uses; None if there is none."""
+        if size > FIRST_BYTES:
+            for buffer in reversed(self._buffers):
+                if size <= len(buffer) and is_unseen(buffer):
+                    return buffer
+        return None
+
+    def keep(self, buffer: bytearray) -> None:
+        """Keeps the buffer of a frame that is whole, if it is larger than another."""
+        buffers, size, count = self._buffers, len(buffer), self._count
+        if not FIRST_BYTES < size <= self._max_bytes or (len(buffers) == count and size <= len(buffers[-1])):
+            return
+        for kept in buffers:
+            if kept is buffer:
+                return
+        self._buffers = sorted([*buffers, buffer], key=len, reverse=True)[:count]
+
+    def clear(self) -> None:
+        """Frees the buffers that nobody uses."""
+        self._buffers = []
+
+
 class FrameReader:
     """Cuts a stream of bytes into size-prefixed frames (protocol guide, "Protocol Basics")."""
 
     __slots__ = (
-        "_partial", "_prefix", "_spare", "_spare_bytes", "announced_bytes", "arrived_bytes", "error", "frames_begun",
-        "held_bytes", "is_full", "limit_name", "max_frame_bytes",
+        "_partial", "_prefix", "_spares", "announced_bytes", "arrived_bytes", "error", "frames_begun", "held_bytes",
+        "is_full", "limit_name", "max_frame_bytes",
     )  # fmt: skip
 
     def __init__(
-        self, max_frame_bytes: int, limit_name: str = "socket.request.max.bytes", spare_bytes: int = 0
+        self, max_frame_bytes: int, limit_name: str = "socket.request.max.bytes", spares: Spares | None = None
     ) -> None:
-        """Reuses the buffer of a partial frame, up to `spare_bytes`, for later frames when no view of it exists."""
+        """`spares` has buffers for partial frames, and keeps theirs."""
         self.max_frame_bytes = max_frame_bytes
         self.limit_name = limit_name
         self.error: ProtocolError | None = None
@@ -75,8 +113,7 @@ class FrameReader:
         """True if the partial frame's buffer is full: call `grow` before `target`."""
         self._partial: memoryview | None = None
         self._prefix = False
-        self._spare_bytes = spare_bytes
-        self._spare: bytearray | None = None
+        self._spares = spares
 
     @property
     def growth_bytes(self) -> int:
@@ -138,8 +175,8 @@ class FrameReader:
             return []
         self._hold(None)
         if not self._prefix:
-            if self._spare_bytes:
-                self._keep(whole)
+            if self._spares is not None:
+                self._spares.keep(cast(bytearray, whole.obj))  # every buffer here is a view of a bytearray
             return [whole]
         self._prefix = False
         size = SIZE.unpack_from(whole)[0]
@@ -152,18 +189,13 @@ class FrameReader:
     def _begin(self, size: int, beginning: memoryview) -> None:
         self.announced_bytes = size
         self.arrived_bytes = len(beginning)
-        spare = self._spare
-        if spare is not None and FIRST_BYTES < size <= len(spare) and is_unseen(spare):
-            partial = memoryview(spare)[:size]
-        else:
+        spare = None if self._spares is None else self._spares.take(size)
+        if spare is None:
             partial = memoryview(bytearray(room(size, self.arrived_bytes)))
+        else:
+            partial = memoryview(spare)[:size]
         partial[: self.arrived_bytes] = beginning
         self._hold(partial)
-
-    def _keep(self, whole: memoryview) -> None:
-        spare_bytes = FIRST_BYTES if self._spare is None else len(self._spare)
-        if spare_bytes < len(whole) <= self._spare_bytes:
-            self._spare = cast(bytearray, whole.obj)  # every buffer here is a view of a bytearray
 
     def _hold(self, partial: memoryview | None) -> None:
         self._partial = partial

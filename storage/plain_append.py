@@ -31,6 +31,7 @@ from protocol.records.batch import (
     MAGIC_V2,
     MAX_SEQUENCE,
     NO_TIMESTAMP,
+    TRANSACTIONAL,
 )
 from protocol.records.checksum import crc32c
 from storage.appending.appended import Appended
@@ -41,7 +42,8 @@ from storage.segment.index import MAX_RELATIVE_OFFSET
 PLACE: Final = struct.Struct(">qii")
 """Base offset, length and leader epoch, written in one call. The length does not change."""
 LAST_CODEC: Final = 4
-"""The largest attributes that have only a codec: no transaction, no marker, no LogAppendTime."""
+"""The largest attributes that have only a codec: no marker, no LogAppendTime. A transactional batch is plain too, if it
+continues a transaction in this partition."""
 UINT32: Final = 0xFFFFFFFF
 
 
@@ -64,6 +66,7 @@ def append_plain(
     # Compiled code reads each field from the bytes without creating an object; unpacking all creates fourteen.
     length: int = read_i32_be(header, AT_LENGTH)
     attributes: int = read_i16_be(header, AT_ATTRIBUTES)
+    codec = attributes & ~TRANSACTIONAL
     delta: int = read_i32_be(header, AT_LAST_OFFSET_DELTA)
     timestamp: int = read_i64_be(header, AT_MAX_TIMESTAMP)
     count: int = read_i32_be(header, AT_RECORDS_COUNT)
@@ -77,7 +80,7 @@ def append_plain(
         size != len(records)
         or read_i64_be(header, AT_BASE_OFFSET) != (offset if from_leader else 0)
         or header[AT_MAGIC] != MAGIC_V2
-        or not 0 <= attributes <= LAST_CODEC
+        or not 0 <= codec <= LAST_CODEC
         or not 0 < count == delta + 1
         or size > rules.max_message_bytes
         or timestamp - now_ms > rules.after_ms
@@ -92,17 +95,15 @@ def append_plain(
         or crc32c(records[AT_ATTRIBUTES:]) != crc & UINT32
     ):
         return None
-    producer = None
+    producer, is_transactional = None, attributes != codec
     producer_id: int = read_i64_be(header, AT_PRODUCER_ID)
     sequence: int = read_i32_be(header, AT_BASE_SEQUENCE)
-    if (
-        from_client
-        and rules.checked
-        and not usual(records, attributes, count, timestamp, read_i64_be(header, AT_BASE_TIMESTAMP))
-    ):
+    first: int = read_i64_be(header, AT_BASE_TIMESTAMP)
+    if from_client and rules.checked and not usual(records, codec, count, timestamp, first):
         return None
-    if producer_id >= 0:
-        producer = log.producer_state.next_in_line(producer_id, read_i16_be(header, AT_PRODUCER_EPOCH), sequence)
+    if producer_id >= 0 or is_transactional:
+        epoch: int = read_i16_be(header, AT_PRODUCER_EPOCH)
+        producer = log.producer_state.next_in_line(producer_id, epoch, sequence, is_transactional)
         if producer is None:
             return None
     if not from_leader:

@@ -44,6 +44,15 @@ BANNED_CALLS: dict[str, tuple[frozenset[str], str]] = {
         "take now_ms as an argument, or ask broker.clock",
     ),
     "asyncio.sleep": (frozenset({"client/clock.py"}), "await pause or next_turn of broker.clock"),
+    **{
+        f"asyncio.{name}": (modules, "a handler may run without a task, see broker/request/eager.py: use broker.clock")
+        for name, modules in {
+            "timeout": frozenset({"broker/telemetry/posting.py", "programs/run/listening.py"}),
+            "wait_for": frozenset({"programs/cluster/supervisor.py"}),
+            "TaskGroup": frozenset[str](),
+            "current_task": frozenset[str](),
+        }.items()
+    },
     "datetime.datetime.now": (frozenset(), "take now_ms as an argument, or ask broker.clock"),
     "random": (frozenset(), "take the random value as an argument; the broker draws it"),
     "secrets": (frozenset(), "take the random value as an argument; the broker draws it"),

@@ -5,7 +5,7 @@ A topic id that is unknown now stays unknown to the request: nothing has authori
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from broker.fetch.checks import topic_of
 from broker.fetch.partition import FetchedPartition
@@ -21,7 +21,7 @@ def deny_unreadable(
     context: Context,
     authorizer: Authorizer,
     replicas: Replicas,
-    partitions: Sequence[FetchedPartition],
+    partitions: Iterable[FetchedPartition],
 ) -> None:
     """Denies the topics of these partitions, which include the session's, that the client may not read now."""
     denied = unreadable(request, context, authorizer, replicas, partitions)
@@ -34,7 +34,7 @@ def unreadable(
     context: Context,
     authorizer: Authorizer,
     replicas: Replicas,
-    partitions: Sequence[FetchedPartition],
+    partitions: Iterable[FetchedPartition],
 ) -> Mapping[bytes, ErrorCode]:
     """Returns the error of each topic that the client may not read, by the topic's key."""
     keys: dict[bytes, FetchedPartition] = {}

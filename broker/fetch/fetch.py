@@ -13,7 +13,7 @@ from broker.fetch import wire, writing
 from broker.fetch.access import deny_unreadable
 from broker.fetch.fetches import Fetches
 from broker.fetch.partition import FetchedPartition
-from broker.fetch.reading import HELD_BYTES, PartitionReads, caught_up, read_partitions
+from broker.fetch.reading import HELD_BYTES, PartitionReads, caught_up, is_settled, read_partitions
 from broker.fetch.request import ParsedFetch
 from broker.fetch.response import response
 from broker.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession
@@ -68,13 +68,18 @@ class Fetch:
             if largest is not None:
                 request.max_bytes = min(request.max_bytes, int(largest))
         if fetches.authorizer is not None and not self.is_many:
-            deny_unreadable(request, context, fetches.authorizer, fetches.replicas, self.partitions)
+            partitions = named if session is None or is_full else session.partitions.values()
+            deny_unreadable(request, context, fetches.authorizer, fetches.replicas, partitions)
+            if request.denied and session is not None:
+                session.unsettle()
 
     @property
     def partitions(self) -> list[FetchedPartition]:
         """The partitions to read, in the order in which they are served."""
         session = self.session
-        return self.named if session is None or self.is_full else list(session.partitions.values())
+        if session is None or self.is_full:
+            return self.named
+        return list((session.partitions if self.request.replica is None else session.unsettled).values())
 
     @property
     def is_many(self) -> bool:
@@ -88,16 +93,19 @@ class Fetch:
 
     def read_all(self, is_warm: bool = False) -> PartitionReads:
         """Reads the partitions' current state."""
-        return read_partitions(self.fetches.replicas, self.request, self.partitions, is_warm)
+        result = read_partitions(self.fetches.replicas, self.request, self.partitions, is_warm)
+        if self.session is not None and self.session.settled:
+            result.may_grow = True
+        return result
 
     def has_no_news(self, watched: list[Partition]) -> bool:
         """True for a follower that has all records of its partitions, and knows their current offsets: its answer has
-        no partitions, as do most answers of an idle broker with thousands of partitions. The partitions are `watched`.
-        """
+        no partitions, as do most answers of an idle broker with thousands of partitions. Those that aren't settled are
+        `watched`."""
         session = self.session
-        if session is None or self.is_full or self.request.replica is None or len(watched) != len(session.partitions):
+        if session is None or self.is_full or self.request.replica is None or len(watched) != len(session.unsettled):
             return False
-        for fetched, partition in zip(session.partitions.values(), watched, strict=True):
+        for fetched, partition in zip(session.unsettled.values(), watched, strict=True):
             if not fetched.has_all_of(partition):
                 return False
         return True
@@ -118,8 +126,20 @@ class Fetch:
         session_id, answers = self.report(result)
         answer = self.encode(result, session_id, answers)
         if self.session is not None:
+            self.settle(result)
             result.release()
         return answer
+
+    def settle(self, result: PartitionReads) -> None:
+        """Leaves a follower's partitions without news out of the next fetches of its session, and of `result`."""
+        session, replica = self.session, self.request.replica
+        if session is None or replica is None or self.is_full or not session.is_privileged:
+            return
+        for fetched in result.partitions:
+            partition = fetched.replica
+            if partition is not None and not len(fetched.records) and is_settled(replica, partition, fetched):
+                session.settle(fetched, partition)
+                fetched.replica = None
 
     def report(self, result: PartitionReads) -> tuple[int, list[FetchedPartition]]:
         """Returns the session's id and the partitions to answer. The session counts them as reported from here on."""
@@ -191,6 +211,8 @@ def accept(fetches: Fetches, context: Context, request: ParsedFetch) -> Fetch:
     if is_incremental(request):
         session = fetches.sessions.resume(request, fetches.clock.now_ms())
         if session is not None:
+            if request.replica is not None:
+                session.sweep(request.replica.received_ms)
             return Fetch(fetches, context, request, named, session, False)
     if may_have_duplicates(named):
         named = distinct(named)
@@ -255,13 +277,13 @@ def distinct(named: list[FetchedPartition]) -> list[FetchedPartition]:
 
 def serve(fetch: Fetch) -> Outcome | Waiting[Outcome]:
     """Returns the answer, the parked request, or a coroutine that continues once a disk was read."""
-    request, replicas, partitions = fetch.request, fetch.fetches.replicas, fetch.partitions
+    request = fetch.request
     max_wait_ms = request.max_wait_ms
-    if request.may_wait:
-        ended = caught_up(replicas, request, partitions)
+    if request.may_wait and request.replica is None:
+        ended = caught_up(fetch.fetches.replicas, request, fetch.partitions)
         if ended:
             return ParkedFetch(fetch, ended, request.min_bytes, max_wait_ms)
-    result = read_partitions(replicas, request, partitions, False)
+    result = fetch.read_all()
     if result.cold is not None:
         return begin(serve_cold(fetch, result.cold, max_wait_ms))
     if max_wait_ms <= 0:
@@ -286,6 +308,7 @@ async def serve_cold(fetch: Fetch, cold: Sequence[ColdRead], max_wait_ms: int) -
 
 def parked(fetch: Fetch, result: PartitionReads, max_wait_ms: int) -> ParkedFetch:
     """Parks the fetch until the missing bytes are appended."""
+    fetch.settle(result)
     watched = result.watched
     result.release()
     return ParkedFetch(fetch, watched, fetch.request.min_bytes - result.size_bytes, max_wait_ms)
@@ -318,11 +341,24 @@ class ParkedFetch(ParkedCall):
         for partition in self._watched:
             partition.append_waiters.pop(self, None)
             partition.held.pop(self, None)
-        self._watched = partitions
+        self._watched = []
         for partition in partitions:
-            partition.append_waiters[self] = None
-            if self._is_held:
-                partition.held[self] = None
+            self.watch_too(partition)
+        if self._fetch.session is not None:
+            self._fetch.session.parked = self
+
+    def watch_too(self, partition: Partition) -> None:
+        """Lets another partition wake a follower's request."""
+        self._watched.append(partition)
+        partition.append_waiters[self] = None
+        if self._is_held:
+            partition.held[self] = None
+
+    def cancel(self) -> None:
+        super().cancel()
+        session = self._fetch.session
+        if session is not None and session.parked is self:
+            session.parked = None
 
     def hold(self, result: PartitionReads) -> None:
         """Keeps waiting, until the bytes are worth a round trip, or something waits for these records."""
@@ -351,6 +387,7 @@ class ParkedFetch(ParkedCall):
             return None
         self._is_held = False
         self.missing_bytes = fetch.request.min_bytes - result.size_bytes
+        fetch.settle(result)
         self.watch(result.watched)
         result.release()
         return None

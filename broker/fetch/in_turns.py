@@ -39,7 +39,7 @@ async def accept_and_serve_in_turns(fetches: Fetches, context: Context, request:
         context.counted_as = FETCH_FOLLOWER
     session = new_session(fetches, request, len(partitions))
     if session is not None:
-        session.partitions = partitions
+        session.begin(partitions)
     return await serve_in_turns(Fetch(fetches, context, request, list(partitions.values()), session, True))
 
 

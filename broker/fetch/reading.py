@@ -13,7 +13,7 @@ from librt.strings import read_i32_be
 from broker.clock import NS_PER_MS
 from broker.fetch.checks import checked
 from broker.fetch.partition import FetchedPartition
-from broker.fetch.request import FIRST_TOPIC_ID_VERSION, FIRST_WHOLE_BATCH_VERSION, ParsedFetch
+from broker.fetch.request import FIRST_TOPIC_ID_VERSION, FIRST_WHOLE_BATCH_VERSION, FetchingReplica, ParsedFetch
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_COMMITTED
 from broker.replica.replicas import Replicas
@@ -145,25 +145,36 @@ def keeps_up(led: dict[int, Partition] | None, request: ParsedFetch, fetched: Fe
     if led is None or replica is None or request.selector is not None or request.version < FIRST_TOPIC_ID_VERSION:
         return None
     partition = led.get(fetched.index)
-    if partition is None:
-        return None
-    role, end = partition.role, partition.log_end_offset
-    if (
-        fetched.fetch_offset != end
-        or fetched.current_leader_epoch != partition.leader_epoch
-        or (fetched.last_fetched_epoch >= 0 and fetched.last_fetched_epoch != partition.last_leader_epoch)
-        or not isinstance(role, Leading)
-        or partition.high_watermark != end  # another follower blocks the commit, and may be fenced by now
-    ):
-        return None
-    if not replica.is_noted and replica.is_stale(partition.rules):
-        return None
-    if not role.keeps_up(replica.broker_id, end, fetched.replica_log_start, replica.broker_epoch):
+    if partition is None or not changes_nothing(replica, partition, fetched):
         return None
     if not replica.is_noted:
+        if replica.is_stale(partition.rules):
+            return None
+        role, end = partition.role, partition.log_end_offset
+        assert isinstance(role, Leading)
         role.fetched(replica.fetch_of(fetched), end, end, partition.rules)
     fetched.name = partition.name
     return partition
+
+
+def changes_nothing(replica: FetchingReplica, partition: Partition, fetched: FetchedPartition) -> bool:
+    """True if a follower's fetch changes nothing but the follower's time: it is in sync, and has all records, as at its
+    last fetch."""
+    role, end = partition.role, partition.log_end_offset
+    return (
+        fetched.fetch_offset == end
+        and fetched.current_leader_epoch == partition.leader_epoch
+        and (fetched.last_fetched_epoch < 0 or fetched.last_fetched_epoch == partition.last_leader_epoch)
+        and isinstance(role, Leading)
+        and partition.high_watermark == end  # otherwise another follower blocks the commit, and may be fenced by now
+        and role.keeps_up(replica.broker_id, end, fetched.replica_log_start, replica.broker_epoch)
+    )
+
+
+def is_settled(replica: FetchingReplica, partition: Partition, fetched: FetchedPartition) -> bool:
+    """True if a follower's fetches of the partition need neither be recorded nor answered until the partition
+    changes."""
+    return fetched.has_all_of(partition) and changes_nothing(replica, partition, fetched)
 
 
 def caught_up(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPartition]) -> list[Partition] | None:

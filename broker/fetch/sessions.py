@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import ParsedFetch, PartitionKey
+from broker.replica.partition import Partition
+from broker.replica.waiter import Waiter
 from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from broker.fetch.fetch import ParkedFetch
 
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
@@ -27,13 +32,17 @@ MAX_PARTITIONS: Final = 400_000
 a session may name any number of partitions, existing or not. Four hundred consumers with a thousand partitions each
 fit."""
 
+SWEEP_MS: Final = 200
+"""The interval at which a follower's fetch reads its settled partitions too. It records that the follower keeps up, and
+finds a log start offset that retention has moved, which wakes nobody."""
+
 
 class FetchSession:
     """One client's partitions, in the order in which its next fetch reads them."""
 
     __slots__ = (
-        "created_ms", "epoch", "is_at_work", "is_privileged", "last_used_ms", "partitions", "served_ns", "session_id",
-        "uses_topic_ids",
+        "created_ms", "epoch", "is_at_work", "is_privileged", "last_used_ms", "parked", "partitions", "served_ns",
+        "session_id", "settled", "swept_ms", "unsettled", "uses_topic_ids",
     )  # fmt: skip
 
     def __init__(self, session_id: int, now_ms: int, uses_topic_ids: bool, is_privileged: bool) -> None:
@@ -45,6 +54,14 @@ class FetchSession:
         self.is_privileged = is_privileged
         """True for a follower's session: it may evict consumers' sessions, but not the other way round."""
         self.partitions: dict[PartitionKey, FetchedPartition] = {}
+        self.unsettled: dict[PartitionKey, FetchedPartition] = {} if is_privileged else self.partitions
+        """The partitions that the next fetch reads, in their order. Those of a follower that aren't here are settled:
+        the follower has all records of each and knows its offsets, so its answer has nothing of them."""
+        self.settled: dict[PartitionKey, Settled] = {}
+        self.swept_ms = now_ms
+        """The time at which a fetch last read all partitions of a follower."""
+        self.parked: ParkedFetch | None = None
+        """A follower's fetch that waits."""
         self.is_at_work = False
         """True while a fetch reads its partitions in turns: a second fetch would change the partitions that the first
         reads."""
@@ -55,6 +72,11 @@ class FetchSession:
         """Advances the epoch, from 1 to 2^31 - 1 and then from 1 again."""
         self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
 
+    def begin(self, partitions: dict[PartitionKey, FetchedPartition]) -> None:
+        """Sets the partitions of a new session."""
+        self.partitions = partitions
+        self.unsettled = dict(partitions) if self.is_privileged else partitions
+
     def update(self, named: Iterable[FetchedPartition], forgotten: Iterable[PartitionKey]) -> None:
         """Adds or updates the named partitions, and removes the forgotten ones."""
         partitions = self.partitions
@@ -62,16 +84,21 @@ class FetchSession:
             key = (partition.key, partition.index)
             cached = partitions.get(key)
             if cached is None:
-                partitions[key] = partition
+                partitions[key] = self.unsettled[key] = partition
             else:
                 cached.update_request(partition)
+                if key in self.settled:
+                    self.settled[key].end()
         for key in forgotten:
+            if key in self.settled:
+                self.settled[key].end()
             partitions.pop(key, None)
+            self.unsettled.pop(key, None)
 
     def serve(self, served: list[FetchedPartition]) -> None:
         """Moves the partitions that returned records to the end, in their order, so that the others come first next
         time."""
-        partitions = self.partitions
+        partitions = self.unsettled
         if len(served) == len(partitions):
             return
         for partition in served:
@@ -79,6 +106,54 @@ class FetchSession:
             if key in partitions:
                 del partitions[key]
                 partitions[key] = partition
+
+    def settle(self, fetched: FetchedPartition, partition: Partition) -> None:
+        """Leaves a follower's partition out of its fetches, until something happens to it."""
+        key = (fetched.key, fetched.index)
+        if self.unsettled.pop(key, None) is not None:
+            self.settled[key] = Settled(self, key, partition)
+
+    def unsettle(self) -> None:
+        """Lets the next fetch read all partitions."""
+        for settled in tuple(self.settled.values()):
+            settled.end()
+
+    def sweep(self, now_ms: int) -> None:
+        """Lets the next fetch read all partitions, if none has for SWEEP_MS."""
+        if not 0 <= now_ms - self.swept_ms < SWEEP_MS:
+            self.swept_ms = now_ms
+            self.unsettle()
+
+
+class Settled(Waiter):
+    """Waits for the next change of a partition of which a follower has everything."""
+
+    __slots__ = ("_key", "_partition", "_session")
+
+    def __init__(self, session: FetchSession, key: PartitionKey, partition: Partition) -> None:
+        super().__init__(1)
+        self._session = session
+        self._key = key
+        self._partition = partition
+        partition.append_waiters[self] = None
+
+    def end(self) -> None:
+        """Lets the session's next fetch read the partition."""
+        session, key = self._session, self._key
+        self._partition.append_waiters.pop(self, None)
+        del session.settled[key]
+        session.unsettled[key] = session.partitions[key]
+
+    def appended(self, size_bytes: int) -> None:
+        self.end()
+        if (parked := self._session.parked) is not None:
+            parked.watch_too(self._partition)
+            parked.appended(size_bytes)
+
+    def wake(self) -> None:
+        self.end()
+        if (parked := self._session.parked) is not None:
+            parked.wake()
 
 
 class FetchSessions:
@@ -129,7 +204,9 @@ class FetchSessions:
         return session
 
     def close(self, session_id: int) -> None:
-        self.sessions.pop(session_id, None)
+        session = self.sessions.pop(session_id, None)
+        if session is not None:
+            session.unsettle()
 
     def check_capacity(self, session: FetchSession, before: int) -> None:
         """Raises the KafkaError that makes the client begin a new session, and closes this session, if it has grown and
@@ -151,14 +228,14 @@ class FetchSessions:
             stalest = next(iter(self.sessions.values()))
             if now_ms - stalest.last_used_ms <= MIN_EVICTION_AGE_MS:
                 return False
-            del self.sessions[stalest.session_id]
+            self.close(stalest.session_id)
         if len(self.sessions) < self.slots:
             return True
         oldest = next(iter(self.sessions.values()), None)
         if oldest is None:
             return False
         if now_ms - oldest.last_used_ms > MIN_EVICTION_AGE_MS:
-            del self.sessions[oldest.session_id]
+            self.close(oldest.session_id)
             return True
         evictable = [
             session
@@ -167,7 +244,7 @@ class FetchSessions:
         ]
         least = min(evictable, key=importance, default=None)
         if least is not None and importance(least) < (is_privileged, partition_count):
-            del self.sessions[least.session_id]
+            self.close(least.session_id)
             return True
         return False
 

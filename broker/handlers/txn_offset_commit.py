@@ -8,6 +8,8 @@ first.
 
 from __future__ import annotations
 
+from typing import Final
+
 from broker.dispatch.absent_partitions import merged, take_absent
 from broker.dispatch.api import Api, Entries
 from broker.dispatch.call import Call
@@ -29,7 +31,7 @@ from protocol.messages.txn_offset_commit import (
 from protocol.schema import since
 from protocol.types import TopicPartition
 
-FIRST_LOADING_VERSION = 2
+FIRST_LOADING_VERSION: Final = 2
 FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 4, 5
 FIRST_TOPIC_ID_VERSION = since(TxnOffsetCommitRequestTopic, "topic_id")
 

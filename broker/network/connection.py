@@ -62,7 +62,7 @@ class ServerConnection(ClientConnection):
         super().__init__(listener.name, listener.finish)
         self.listener = listener
         self.memory = listener.memory
-        self.reader = FrameReader(listener.max_request_bytes)
+        self.reader = FrameReader(listener.max_request_bytes, spares=self.memory.spares)
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)  # set before anything else is called
         self.stall: Stall | None = None
         self._unread_bytes = 0

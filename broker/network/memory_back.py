@@ -34,7 +34,8 @@ def trim() -> Callable[[int], int] | None:
 
 
 def give_back(memory: RequestMemory) -> None:
-    """Returns free pages to the system if much was held and most of it has been released."""
+    """Frees the spare buffers. Returns free pages to the system if much was held and most of it has been released."""
+    memory.spares.clear()
     released_bytes = memory.most_bytes - memory.held_bytes
     if released_bytes < WORTH_BYTES or released_bytes < memory.held_bytes:
         return

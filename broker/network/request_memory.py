@@ -17,6 +17,7 @@ import sys
 from typing import Final
 
 from broker.network.connection_view import ConnectionView
+from protocol.connection import Spares
 
 RECEIVE_BUFFER_BYTES: Final = 512 * 1024
 """The most that one read can take: several produce batches of the usual 16 KiB to 64 KiB in one system call."""
@@ -24,6 +25,9 @@ RECEIVE_BUFFER_BYTES: Final = 512 * 1024
 SHORT_READ_BYTES: Final = 16 * 1024
 """The most that one read can take while memory is short: as much of an incomplete frame may have to be held."""
 
+
+SPARE_BUFFERS: Final = 4
+"""Maximum number of buffers that are kept between requests."""
 
 COUNTED_BYTES: Final = 64 * 1024
 """Requests longer than this, as with a thousand partitions, count as memory while their answers wait. The memory of
@@ -64,6 +68,8 @@ class RequestMemory:
         self.most_bytes = 0
         """The most that was held since `most_bytes` was last set."""
         self.shares: dict[str, Share] = {}
+        self.spares = Spares(SPARE_BUFFERS)
+        """The buffers of requests that arrived in parts."""
         self._buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
         self.receive_buffer = self._buffer
         """The buffer of all connections, because a read is handled before the next starts; only a part of it while

@@ -24,9 +24,13 @@ from protocol.types import Buffer
 READ_BYTES: Final = 256 * 1024
 """Maximum number of encrypted bytes in one read."""
 
-PIECE_BYTES: Final = 256 * 1024
-"""Maximum number of bytes that are encrypted before they are offered to the socket. If the peer doesn't read, the rest
-stays unencrypted."""
+PIECE_BYTES: Final = 64 * 1024
+"""Maximum number of bytes that are decrypted, or encrypted, in one step. OpenSSL's buffers grow to this size, and stay
+so large while the connection is open."""
+
+WRITTEN_BYTES: Final = 256 * 1024
+"""Number of encrypted bytes that are offered to the socket together. If the peer doesn't read, the rest stays
+unencrypted."""
 
 JOINED_BYTES: Final = 16 * 1024
 """Buffers up to this size are joined: it is the size of a TLS record, and each record has a header, a MAC and a
@@ -71,6 +75,7 @@ class TlsTransport:
         "_backlog",
         "_buffer",
         "_connection",
+        "_encrypted",
         "_incoming",
         "_is_paused",
         "_is_reading",
@@ -103,6 +108,8 @@ class TlsTransport:
         self._backlog: deque[Buffer] = deque()
         self.backlog_bytes = 0
         """Bytes that wait to be encrypted."""
+        self._encrypted: list[bytes] = []
+        """What is offered to the socket next."""
         self._state = HANDSHAKE
         self._is_paused = False
         self._is_reading = True
@@ -121,10 +128,11 @@ class TlsTransport:
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        if self.is_closing():
-            return
-        self._incoming.write(self._buffer[:nbytes])
-        self._advance()
+        for start in range(0, nbytes, PIECE_BYTES):
+            if self.is_closing():
+                return
+            self._incoming.write(self._buffer[start : min(start + PIECE_BYTES, nbytes)])
+            self._advance()
 
     def eof_received(self) -> bool:
         return False
@@ -253,7 +261,7 @@ class TlsTransport:
 
     def _flush(self) -> None:
         """Encrypts pieces of the backlog as long as the socket accepts them."""
-        backlog = self._backlog
+        backlog, size = self._backlog, 0
         while backlog and not self._is_paused and (self._state is OPEN or self._state is DRAINING):
             buffer = backlog.popleft()
             if len(buffer) > PIECE_BYTES:
@@ -262,12 +270,19 @@ class TlsTransport:
                 buffer = view[:PIECE_BYTES]
             self.backlog_bytes -= len(buffer)
             self._tls.write(buffer)
-            if self._outgoing.pending >= PIECE_BYTES or not backlog:
+            self._encrypted.append(self._outgoing.read())
+            size += len(buffer)
+            if size >= WRITTEN_BYTES or not backlog:
                 self._send()
+                size = 0
 
     def _send(self) -> None:
+        encrypted = self._encrypted
         if self._outgoing.pending:
-            self._raw.write(self._outgoing.read())
+            encrypted.append(self._outgoing.read())
+        if encrypted:
+            self._encrypted = []
+            self._raw.writelines(encrypted)
 
     # The transport of the connection.
 

@@ -80,6 +80,11 @@ class ProducedPartition:
         self.log_append_time_ms: int = NO_OFFSET
         self.log_start_offset: int = NO_OFFSET
 
+    def replica(self, replicas: Replicas) -> Partition | None:
+        """Returns this broker's replica of the partition; None if it has none, or the topic's id is unknown."""
+        of_topic = None if self.topic.is_unknown else replicas.by_key.get(self.topic.key)
+        return None if of_topic is None else of_topic.get(self.index)
+
     def fail(self, error: KafkaError, partition: Partition | None = None) -> None:
         """Sets the answer to the error; `partition` is the partition whose log rejected the records."""
         errors = record_errors(error, partition)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from broker.produce.delayed import DelayedProduce
 from broker.produce.request import ALL, ParsedProduce, ProducedPartition, ProducedTopic
 from broker.produce.rules import FIRST_BATCH_VERSION, RecordsRejected, not_verified
-from broker.produce.transactions import verified_batches
+from broker.produce.transactions import all_open, verified_batches
 from broker.produce.verification import Verified
 from broker.produce.writing import response
 from broker.replica.partition import Partition
@@ -49,7 +49,7 @@ def serve(broker: Broker, context: Context, request: ParsedProduce) -> object:
             for produced in request.partitions_of(topic):
                 produced.deny()
         request.put_last(denied)
-    if request.is_transactional:
+    if request.is_transactional and not all_open(broker, request):
         verification = begin(verified_batches(broker, request))
         if isinstance(verification, Waiting):
             request.hold_records()
@@ -219,9 +219,8 @@ def append(
 
 def leader(broker: Broker, produced: ProducedPartition) -> Partition:
     """Returns the partition, which this broker leads. Raises KafkaError."""
-    led = None if produced.topic.is_unknown else broker.replicas.by_key.get(produced.topic.key)
-    partition = None if led is None else led.get(produced.index)
-    return partition or broker.replicas.leader(produced.topic.name(broker.replicas), produced.index)
+    replicas = broker.replicas
+    return produced.replica(replicas) or replicas.leader(produced.topic.name(replicas), produced.index)
 
 
 def rejection_of(context: Context, request: ParsedProduce, partition: Partition) -> KafkaError | None:

@@ -5,19 +5,42 @@ Source: ReplicaManager.maybeSendPartitionsToTransactionCoordinator, KIP-890.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from librt.strings import read_i16_be, read_i64_be
 
 from broker.produce.request import ParsedProduce
 from broker.produce.verification import NOTHING, Supports, Verified, all_failed, verify
 from broker.request.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import BatchHeader, read_header
+from protocol.records.batch import AT_PRODUCER_EPOCH, AT_PRODUCER_ID, HEADER_SIZE, BatchHeader, read_header
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
     from broker.dispatch.broker import Broker
 
 FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 11, 12
+PRODUCER_BYTES: Final = 10
+"""The length of a producer id and its epoch, which follow each other in a batch's header."""
+
+
+def all_open(broker: Broker, request: ParsedProduce) -> bool:
+    """True if all batches are of one producer, whose transaction is open in each of their partitions: then there is
+    nothing to verify, as for most requests."""
+    first_producer = b""
+    for produced in request.partitions:
+        partition = produced.replica(broker.replicas)
+        if partition is None or not partition.leads or produced.error_code or not produced.is_transactional:
+            return False
+        header = bytes(produced.records[:HEADER_SIZE])
+        producer = header[AT_PRODUCER_ID : AT_PRODUCER_ID + PRODUCER_BYTES]
+        first_producer = first_producer or producer
+        if producer != first_producer:
+            return False
+        producer_id, epoch = read_i64_be(header, AT_PRODUCER_ID), read_i16_be(header, AT_PRODUCER_EPOCH)
+        if not partition.has_open_transaction(producer_id, epoch):
+            return False
+    return True
 
 
 async def verified_batches(broker: Broker, request: ParsedProduce) -> Verified:

@@ -219,6 +219,11 @@ class Replica:
             now_ms=now_ms,
         )
 
+    def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
+        """True if a transaction of this producer epoch is open here."""
+        entry = self.log.producer_state.producers.get(producer_id)
+        return entry is not None and entry.has_ongoing_transaction(epoch)
+
     def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
         """True if a transaction of the producer is open here. Raises INVALID_PRODUCER_EPOCH if the producer was
         fenced.

@@ -25,12 +25,19 @@ async def committed(partition: Partition, offset: int, timeout_ms: int) -> None:
         return
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     partition.when_committed(offset, partial(settle, done))
+    await in_time(done, timeout_ms, f"{partition.name}: not committed up to {offset}")
+
+
+async def in_time(done: asyncio.Future[None], timeout_ms: int, late: str) -> None:
+    """Awaits a future for a time. Raises its error, and REQUEST_TIMED_OUT. `asyncio.timeout` would need a task, and the
+    coroutine of a request may have none (eager.py)."""
+    message = f"{late} within {timeout_ms} ms"
+    expire = partial(settle, done, KafkaError(ErrorCode.REQUEST_TIMED_OUT, message))
+    timer = asyncio.get_running_loop().call_later(max(timeout_ms, 0) / 1000, expire)
     try:
-        async with asyncio.timeout(timeout_ms / 1000):
-            await done
-    except TimeoutError:
-        message = f"{partition.name}: not committed up to {offset} within {timeout_ms} ms"
-        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message) from None
+        await done
+    finally:
+        timer.cancel()
 
 
 def settle(done: asyncio.Future[None], error: KafkaError | None) -> None:
@@ -74,11 +81,7 @@ async def deleted_everywhere(partition: Partition, offset: int, timeout_ms: int)
     waiter = LowWatermarkWaiter(partition, offset)
     partition.append_waiters[waiter] = None
     try:
-        async with asyncio.timeout(max(timeout_ms, 0) / 1000):
-            await waiter.reached
-    except TimeoutError:
-        message = f"{partition.name}: not every live replica's log starts at {offset} within {timeout_ms} ms"
-        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message) from None
+        await in_time(waiter.reached, timeout_ms, f"{partition.name}: not every live replica's log starts at {offset}")
     finally:
         partition.append_waiters.pop(waiter, None)
     if partition.gone:

@@ -1,8 +1,8 @@
-"""Eager coroutines: they run at once up to their first wait, and only then in a task.
+"""Eager coroutines: they run at once up to their first wait, without a task.
 
 Most handlers can answer at once, and a task for each would cost more than the rest of a small request. Python 3.12 has
-this as `asyncio.eager_task_factory`. Up to its first wait, the coroutine runs outside of any task, so calls that need
-the current task, such as `asyncio.timeout`, must come later.
+this as `asyncio.eager_task_factory`. `Running` (pending.py) continues a handler that waits, also without a task: no
+handler may call what needs the current task, such as `asyncio.timeout`.
 """
 
 from __future__ import annotations

@@ -184,36 +184,76 @@ async def answer_later(
 
 
 class Running:
-    """A request whose handler waits: the rest of its coroutine runs as a task. Its connection begins it, and cancels it
-    when the connection closes, as it does with parked requests."""
+    """A request whose handler waits. Its connection begins it, and cancels it when the connection closes, as it does
+    with parked requests.
 
-    __slots__ = ("_done", "_rest", "_task")
+    It runs the handler's coroutine as a task does, but without a task, which would cost more than the rest of a small
+    request.
+    """
+
+    __slots__ = ("_awaited", "_done", "_has_begun", "_must_cancel", "_rest")
 
     def __init__(self, rest: Coroutine[Any, Any, Answer]) -> None:
         self._rest = rest
-        self._task: asyncio.Task[Answer] | None = None
-        self._done: Callable[[Answer | BaseException], None] | None = None
+        self._has_begun = False
+        self._awaited: asyncio.Future[object] | None = None
+        """The future that the coroutine awaits; None while it runs, and before its turn."""
+        self._must_cancel = False
+        """True if the coroutine must see a cancellation in its next step."""
+        self._done: Callable[[Answer | Exception], None] | None = None
 
-    def begin(self, done: Callable[[Answer | BaseException], None]) -> None:
+    def begin(self, done: Callable[[Answer | Exception], None]) -> None:
         """Starts to wait: `done` is called once with the answer or an error, unless the request is cancelled first."""
         self._done = done
-        self._task = asyncio.get_running_loop().create_task(self._rest)
-        self._task.add_done_callback(self._ended)
+        self._has_begun = True
+        outcome = self._step()
+        if outcome is not self:
+            asyncio.get_running_loop().call_soon(self._end, outcome)
 
     def cancel(self) -> None:
         """Cancels the request: its answer is no longer expected."""
         self._done = None
-        if self._task is None:
+        if not self._has_begun:
             self._rest.close()
-        else:
-            self._task.cancel()
+        elif self._awaited is None or not self._awaited.cancel():
+            self._must_cancel = True
 
-    def _ended(self, task: asyncio.Task[Answer]) -> None:
+    def _step(self) -> Answer | Exception:
+        """Runs the coroutine up to its next wait. Returns the outcome, or the request itself if it waits."""
+        try:
+            if self._must_cancel:
+                self._must_cancel = False
+                awaited = self._rest.throw(asyncio.CancelledError())
+            else:
+                awaited = self._rest.send(None)
+        except StopIteration as ended:
+            answer: Answer = ended.value
+            return answer
+        except asyncio.CancelledError:  # if not by `cancel`: the handler awaited what was cancelled elsewhere
+            return ProtocolError("its request was cancelled", offset=0)
+        except Exception as error:
+            return error
+        if isinstance(awaited, asyncio.Future):
+            awaited._asyncio_future_blocking = False  # the coroutine has set it, for the task that it expects
+            awaited.add_done_callback(self._woken)
+            self._awaited = awaited
+            if self._must_cancel and awaited.cancel():  # `cancel` was called within the step
+                self._must_cancel = False
+        else:
+            asyncio.get_running_loop().call_soon(self._woken, None)
+        return self
+
+    def _woken(self, awaited: asyncio.Future[object] | None) -> None:
+        self._awaited = None
+        if self._must_cancel and awaited is not None and not awaited.cancelled():
+            awaited.exception()  # the coroutine won't read it, and that is no bug
+        outcome = self._step()
+        if outcome is not self:
+            self._end(outcome)
+
+    def _end(self, outcome: Answer | Exception) -> None:
         done, self._done = self._done, None
-        if task.cancelled():
-            if done is not None:  # not cancelled by `cancel`: the handler awaited a task that was cancelled elsewhere
-                done(ProtocolError("its request was cancelled", offset=0))
-            return
-        error = task.exception()
         if done is not None:
-            done(task.result() if error is None else error)
+            done(outcome)
+        elif isinstance(outcome, (Parked, Running)):
+            outcome.cancel()

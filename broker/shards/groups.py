@@ -101,7 +101,7 @@ class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
 
     def submit_in(self, index: int, decide: Decide[X, Y, A], request: X, client: Y) -> asyncio.Future[A]:
         """Decides a request about groups of a partition's shard, as `submit` does."""
-        return self.submit_at(index, lambda shard, ticket, now_ms: decide(shard.state, request, client, ticket, now_ms))
+        return self.submitted(index, partial(decide, self.shard(index).state, request, client))
 
     def end_transaction(self, index: int, marker: EndTransaction) -> asyncio.Future[None]:
         """Writes a producer's marker, which commits or drops its pending offsets. Raises KafkaError."""

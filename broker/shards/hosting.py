@@ -23,7 +23,7 @@ from broker.shards.translations import seen_by_client
 from coordinator.engine.engine import Engine
 from coordinator.engine.loaded import Status
 from coordinator.engine.machine import Machine, Serde
-from coordinator.engine.result import Result, Ticket
+from coordinator.engine.result import Decision, Result, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import java_hash
 from protocol.types import Buffer, TopicPartition
@@ -203,14 +203,22 @@ class Coordinator(Generic[S, R]):
 
     # Requests.
 
-    def submit_at(self, index: int, decide: Callable[[S, Ticket[A], int], Result[R]]) -> asyncio.Future[A]:
-        """Decides in a partition's shard: (shard, ticket, now_ms) → Result. Returns the answer's future, which is done
-        if it needn't wait. Raises KafkaError as clients see it."""
+    def shard(self, index: int) -> S:
+        """Returns the shard of a partition. Raises NOT_COORDINATOR."""
         shard = self.shards.get(index)
         if shard is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        return shard
+
+    def submit_at(self, index: int, decide: Callable[[S, Ticket[A], int], Result[R]]) -> asyncio.Future[A]:
+        """Decides in a partition's shard: (shard, ticket, now_ms) → Result. Returns the answer's future, which is done
+        if it needn't wait. Raises KafkaError as clients see it."""
+        return self.submitted(index, partial(decide, self.shard(index)))
+
+    def submitted(self, index: int, decision: Decision[A, R]) -> asyncio.Future[A]:
+        """Submits a decision of a partition's shard to the engine, as `submit_at` does."""
         try:
-            return self._engine.submit(index, partial(decide, shard))
+            return self._engine.submit(index, decision)
         except KafkaError as error:
             if index in self._next_to_load:
                 raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error

@@ -183,7 +183,7 @@ class ProducerEntry:
             self.txn_first_offset = base_offset
 
     def add_plain(self, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int) -> None:
-        """Adds a batch with the next sequence number, in the current epoch, outside any transaction."""
+        """Adds a batch with the next sequence number, in the current epoch, that begins no transaction."""
         self._cache(new_tuple(CachedBatch, (last_sequence, last_offset, offset_delta, timestamp)))
         self.last_timestamp = timestamp
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import CONTROL, TRANSACTIONAL, BatchHeader
 from storage.disk import Disk
 from storage.producers.entry import CachedBatch, CompletedTxn, EndMarker, Origin, ProducerEntry, Verification
 from storage.producers.snapshot import SnapshotFiles
-
-_SPECIAL: Final = TRANSACTIONAL | CONTROL
 
 
 class ProducerBatch(NamedTuple):
@@ -81,8 +79,9 @@ class ProducerState:
         TRANSACTION_COORDINATOR_FENCED. An unknown producer may begin at any sequence number.
         """
         producer_id = header.producer_id
-        in_line = self.next_in_line(producer_id, header.producer_epoch, header.base_sequence)
-        if in_line is not None and not header.attributes & _SPECIAL:
+        epoch, sequence, is_transactional = header.producer_epoch, header.base_sequence, header.is_transactional
+        in_line = self.next_in_line(producer_id, epoch, sequence, is_transactional)
+        if in_line is not None and not header.is_control:
             return None
         entry = self._producers.get(producer_id)
         if origin is Origin.CLIENT and entry is not None:
@@ -94,9 +93,9 @@ class ProducerState:
         self._check(entry, header, origin, marker, guard)
         return None
 
-    def next_in_line(self, producer_id: int, epoch: int, sequence: int) -> ProducerEntry | None:
-        """Returns the idempotent producer if this is its next batch and no other check is needed, as for most batches;
-        otherwise None.
+    def next_in_line(self, producer_id: int, epoch: int, sequence: int, is_transactional: bool) -> ProducerEntry | None:
+        """Returns the producer if this is its next batch, which neither begins nor ends a transaction, and no other
+        check is needed, as for most batches; otherwise None.
         """
         entry = self._producers.get(producer_id)
         if (
@@ -104,7 +103,7 @@ class ProducerState:
             and entry.next_sequence == sequence
             and entry.epoch == epoch
             and entry.in_order
-            and entry.txn_first_offset < 0
+            and (entry.txn_first_offset >= 0) == is_transactional
             and not self._verifications
         ):
             return entry

@@ -13,6 +13,7 @@ from protocol.connection import (
     USUAL_FRAME_BYTES,
     USUAL_GROWTH,
     FrameReader,
+    Spares,
     response_frame,
     room,
 )
@@ -153,7 +154,7 @@ def read_in_pieces(reader: FrameReader, payload: bytes) -> memoryview:
 
 
 def test_room_that_nobody_looks_at_any_more_serves_for_the_next_frame() -> None:
-    reader = FrameReader(MIB, spare_bytes=MIB)
+    reader = FrameReader(MIB, spares=Spares(1))
     first = read_in_pieces(reader, b"a" * 300_000)
     room_of_first = first.obj
     del first
@@ -164,7 +165,7 @@ def test_room_that_nobody_looks_at_any_more_serves_for_the_next_frame() -> None:
 
 
 def test_room_that_somebody_looks_at_is_left_alone() -> None:
-    reader = FrameReader(MIB, spare_bytes=MIB)
+    reader = FrameReader(MIB, spares=Spares(1))
     view = read_in_pieces(reader, b"a" * 300_000)[100:200]
     second = read_in_pieces(reader, b"b" * 300_000)
     assert view == b"a" * 100
@@ -175,16 +176,31 @@ def test_room_that_somebody_looks_at_is_left_alone() -> None:
     assert second == b"b" * 300_000
 
 
-@pytest.mark.parametrize(("size", "spare_bytes"), [(300_000, 200_000), (300_000, 0), (FIRST_BYTES, MIB)])
-def test_room_that_is_too_large_or_small_to_keep_is_not_kept(size: int, spare_bytes: int) -> None:
-    reader = FrameReader(MIB, spare_bytes=spare_bytes)
-    read_in_pieces(reader, b"a" * size)
-    assert reader._spare is None
+@pytest.mark.parametrize(("size", "count", "max_bytes"), [(300_000, 1, 200_000), (FIRST_BYTES, 1, MIB)])
+def test_room_that_is_too_large_or_small_to_keep_is_not_kept(size: int, count: int, max_bytes: int) -> None:
+    spares = Spares(count, max_bytes)
+    read_in_pieces(FrameReader(MIB, spares=spares), b"a" * size)
+    assert not len(spares)
 
 
 def test_what_grows_grows_in_room_of_its_own_up_to_what_is_kept() -> None:
-    reader = FrameReader(MIB, spare_bytes=MIB)
+    spares = Spares(1)
+    reader = FrameReader(MIB, spares=spares)
     for size in (100_000, 50_000, 400_000, 400_001):
         assert read_in_pieces(reader, bytes([size % 251]) * size) == bytes([size % 251]) * size
-    assert reader._spare is not None
-    assert len(reader._spare) == 400_001
+    assert len(spares) == 1
+    kept = spares.take(1 + FIRST_BYTES)
+    assert kept is not None
+    assert len(kept) == 400_001
+
+
+def test_connections_share_the_largest_buffers() -> None:
+    spares = Spares(2)
+    for size in (200_000, 100_000, 300_000, 50_000):
+        read_in_pieces(FrameReader(MIB, spares=spares), bytes(size))
+    taken = [spares.take(150_000), spares.take(250_000), spares.take(350_000)]
+    assert [None if buffer is None else len(buffer) for buffer in taken] == [200_000, 300_000, None]
+    frames = [read_in_pieces(FrameReader(MIB, spares=spares), bytes(150_000)) for _ in range(3)]
+    assert len({id(frame.obj) for frame in frames}) == 3, "a buffer in use serves no second frame"
+    spares.clear()
+    assert not len(spares)

@@ -51,7 +51,8 @@ def contents(log: Log) -> object:
     with open(segment.path, "rb") as file:
         data = file.read()
     entries = [list(segment.index), segment.time_index.entries, segment.max_timestamp, segment.first_timestamp]
-    producers = {key: (entry.epoch, entry.batches) for key, entry in log.producer_state.producers.items()}
+    state = log.producer_state
+    producers = {id: (entry.epoch, entry.batches, entry.txn_first_offset) for id, entry in state.producers.items()}
     return data, entries, producers, log.log_end_offset, log.last_leader_epoch, log.producer_state.end_offset
 
 
@@ -60,6 +61,7 @@ producers = st.fixed_dictionaries(
         "producer_id": st.sampled_from([-1, 7, 8]),
         "producer_epoch": st.integers(0, 1),
         "base_sequence": st.integers(0, 4),
+        "transactional": st.booleans(),
     }
 )
 batches = st.builds(
@@ -91,6 +93,22 @@ def test_the_usual_batch_takes_the_short_cut(tmp_path: Path) -> None:
     log = new_log(tmp_path)
     log.append(batch(), leader_epoch=1, now_ms=NOW_MS)
     assert append_plain(log, batch(3), 1, NOW_MS) == Appended(1, 3, -1, 0, False)
+
+
+def test_a_batch_that_continues_its_transaction_takes_the_short_cut(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    producer = {"producer_id": 7, "producer_epoch": 1, "transactional": True}
+    assert append_plain(log, batch(**producer, base_sequence=0), 1, NOW_MS) is None, "it begins the log"
+    log.append(batch(**producer, base_sequence=0), leader_epoch=1, now_ms=NOW_MS)
+    log.append(batch(), leader_epoch=1, now_ms=NOW_MS)
+    other = {**producer, "producer_id": 8}
+    assert append_plain(log, batch(**other, base_sequence=0), 1, NOW_MS) is None, "it begins its transaction"
+    assert append_plain(log, batch(**producer, base_sequence=2), 1, NOW_MS) is None, "a sequence is missing"
+    before = {**producer, "transactional": False}
+    assert append_plain(log, batch(**before, base_sequence=1), 1, NOW_MS) is None, "its transaction is open"
+    assert append_plain(log, batch(2, **producer, base_sequence=1), 1, NOW_MS) == Appended(2, 3, -1, 0, False)
+    assert log.producer_state.producers[7].txn_first_offset == 0
+    assert append_plain(log, batch(transactional=True), 1, NOW_MS) is None, "it has no producer"
 
 
 @pytest.mark.parametrize(

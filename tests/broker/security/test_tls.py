@@ -4,6 +4,7 @@ clients."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import uvloop
 
 from broker.clock import SystemClock
 from broker.network.connection_view import ConnectionView
-from broker.network.tls import TlsTransport
+from broker.network.tls import READ_BYTES, TlsTransport
 from client.address import Address
 from client.aio import connect
 from client.authenticator import authenticator
@@ -336,6 +337,70 @@ async def test_a_peer_that_does_not_read_is_not_read_from(authority: Authority) 
         "6 resume_writing": False,
         "7 resume_reading": True,
     }
+
+
+class Exchange:
+    """A TLS connection to a client in the same process."""
+
+    def __init__(self, server: ssl.SSLContext, client: ssl.SSLContext, buffer: memoryview) -> None:
+        self.wire = Wire()
+        self.buffer = buffer
+        above = cast(ConnectionView, Receiving())
+        self.tls = TlsTransport(server, buffer, lambda: above, lambda *_: None, lambda *_: None)
+        self.tls.connection_made(self.wire)
+        self.arrived, self.sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.client = client.wrap_bio(self.arrived, self.sent, server_hostname="localhost")
+        for _ in range(2):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                self.client.do_handshake()
+            self.deliver(self.sent.read())
+            self.arrived.write(bytes(self.wire.sent))
+            self.wire.sent.clear()
+
+    def deliver(self, encrypted: bytes) -> None:
+        for start in range(0, len(encrypted), len(self.buffer)):
+            piece = encrypted[start : start + len(self.buffer)]
+            self.buffer[: len(piece)] = piece
+            self.tls.buffer_updated(len(piece))
+
+
+class Receiving(Above):
+    """A connection that counts what arrives."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._target = memoryview(bytearray(READ_BYTES))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._target
+
+    def buffer_updated(self, count: int) -> None:
+        self.received += count
+
+
+def resident_kb() -> int:
+    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")]
+    return int(line.split()[1])
+
+
+async def test_a_connection_keeps_no_large_buffers(authority: Authority) -> None:
+    """OpenSSL's buffers in memory never become smaller: a thousand connections would keep what each once needed."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.directory / "server.pem")
+    buffer, megabyte, count = memoryview(bytearray(READ_BYTES)), bytes(1 << 20), 50
+    exchanges = [Exchange(context, client_context(authority), buffer) for _ in range(count)]
+    requests = []
+    for exchange in exchanges:
+        exchange.client.write(megabyte)
+        requests.append(exchange.sent.read())
+    before_kb = resident_kb()
+    for exchange, request in zip(exchanges, requests, strict=True):
+        exchange.deliver(request)
+        assert cast(Receiving, exchange.tls._connection).received == len(megabyte)
+        exchange.tls.write(megabyte)
+        assert len(exchange.wire.sent) > len(megabyte)
+        exchange.wire.sent = bytearray()
+    assert (resident_kb() - before_kb) / count < 250
 
 
 @pytest.mark.parametrize(("change", "problem"), [
