@@ -335,20 +335,18 @@ class ParkedFetch(ParkedCall):
         fetch.fetches.timeouts.add(self, max_wait_ms)
 
     def watch(self, partitions: list[Partition]) -> None:
-        if self._fetch.request.replica is None:
-            super().watch(partitions)
-            return
-        for partition in self._watched:
-            partition.append_waiters.pop(self, None)
-            partition.held.pop(self, None)
-        self._watched = []
-        for partition in partitions:
-            self.watch_too(partition)
-        if self._fetch.session is not None:
-            self._fetch.session.parked = self
+        if self._fetch.request.replica is not None:
+            for partition in self._watched:
+                partition.append_waiters.pop(self, None)
+                partition.held.pop(self, None)
+            if self._fetch.session is not None:
+                self._fetch.session.parked = self
+        super().watch(partitions)
 
     def watch_too(self, partition: Partition) -> None:
-        """Lets another partition wake a follower's request."""
+        if self._fetch.request.replica is None:
+            super().watch_too(partition)
+            return
         self._watched.append(partition)
         partition.append_waiters[self] = None
         if self._is_held:

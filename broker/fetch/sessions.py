@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import ParsedFetch, PartitionKey
 from broker.replica.partition import Partition
 from broker.replica.waiter import Waiter
+from broker.request.pending import Parked
 from protocol.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from broker.fetch.fetch import ParkedFetch
 
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
@@ -57,10 +55,10 @@ class FetchSession:
         self.unsettled: dict[PartitionKey, FetchedPartition] = {} if is_privileged else self.partitions
         """The partitions that the next fetch reads, in their order. Those of a follower that aren't here are settled:
         the follower has all records of each and knows its offsets, so its answer has nothing of them."""
-        self.settled: dict[PartitionKey, Settled] = {}
+        self.settled: dict[PartitionKey, SettledPartition] = {}
         self.swept_ms = now_ms
         """The time at which a fetch last read all partitions of a follower."""
-        self.parked: ParkedFetch | None = None
+        self.parked: Parked | None = None
         """A follower's fetch that waits."""
         self.is_at_work = False
         """True while a fetch reads its partitions in turns: a second fetch would change the partitions that the first
@@ -111,7 +109,7 @@ class FetchSession:
         """Leaves a follower's partition out of its fetches, until something happens to it."""
         key = (fetched.key, fetched.index)
         if self.unsettled.pop(key, None) is not None:
-            self.settled[key] = Settled(self, key, partition)
+            self.settled[key] = SettledPartition(self, key, partition)
 
     def unsettle(self) -> None:
         """Lets the next fetch read all partitions."""
@@ -125,7 +123,7 @@ class FetchSession:
             self.unsettle()
 
 
-class Settled(Waiter):
+class SettledPartition(Waiter):
     """Waits for the next change of a partition of which a follower has everything."""
 
     __slots__ = ("_key", "_partition", "_session")

@@ -65,9 +65,14 @@ class Parked(Waiter):
         """Lets these partitions, and no others, wake the request."""
         for partition in self._watched:
             partition.waiters.pop(self, None)
-        self._watched = partitions
+        self._watched = []
         for partition in partitions:
-            partition.add_waiter(self)
+            self.watch_too(partition)
+
+    def watch_too(self, partition: Partition) -> None:
+        """Lets another partition wake the request."""
+        self._watched.append(partition)
+        partition.add_waiter(self)
 
     def try_complete(self, *, is_last: bool) -> Answer:
         """Returns the answer, or the request itself to keep waiting. The last attempt must return the answer."""
