@@ -8,6 +8,7 @@ from bench.figures import FIGURES, cpu_figure
 from bench.peers import PEERS
 from bench.results import LoadResult, saved
 from bench.tables import NOTHING, of_peer, table
+from bench.tried import missed
 
 TITLES = ("load", "figure")
 TLS = "tls"
@@ -36,7 +37,8 @@ def _part(folder: Path, suffix: str) -> str:
     ratios = (f"{PEERS[secured].title} ÷ without", f"÷ {PEERS[other].title}")
     rows = [_row(result, sides, ((secured, "odradek"), (secured, other))) for result in results]
     headings = (*TITLES, *(PEERS[name].title for name in sides), *ratios)
-    return f"Measured on {results[0].machine}, {results[0].when[:10]}.\n\n{table(headings, rows)}"
+    heading = f"Measured on {results[0].machine}, {results[0].when[:10]}."
+    return f"{heading}\n\n{table(headings, rows)}{missed(results, secured)}"
 
 
 def _row(result: LoadResult, sides: tuple[str, ...], pairs: tuple[tuple[str, str], ...]) -> list[str]:

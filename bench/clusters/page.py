@@ -12,6 +12,7 @@ from bench.figures import FIGURES, ratio
 from bench.goals import OURS, verdicts
 from bench.results import LoadResult, saved
 from bench.tables import NOTHING, days, of_peer, table, warmed
+from bench.tried import missed
 
 BASE: Final = "kafka"
 ORDER: Final = (BASE, OURS, "odradek-alone")
@@ -35,6 +36,7 @@ def clusters(folder: Path) -> str:
         f"Measured on {shown[0].machine}, {days(shown)}. The ratio is that of Odradek's brokers to Apache "
         f"Kafka's under the same controller.\n\n{table(headings, rows)}\n"
         f"{table(('row', 'warm-up rounds', 'counted rounds'), rounds)}{''.join(failed(shown))}"
+        f"{missed(shown)}"
     )
 
 

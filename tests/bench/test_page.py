@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.goals import verdicts
+from bench.clusters.rows import ROWS
+from bench.goals import BY_LOAD, verdicts
 from bench.loads import GOALS, LOADS, LONG, pick
-from bench.page import PAGE, PARTS, TRIED, larger, written
+from bench.page import PAGE, PARTS, larger, written
 from bench.results import NO_LOAD, PeerResult, result_of, save, saved
 from bench.saturation import Saturation
+from bench.security_page import tls
+from bench.tried import TRIED
 
 TEXT = "before\n" + "between\n".join(f"<!-- measured: {name} -->\nstale\n<!-- end -->\n" for name in PARTS) + "after\n"
 
@@ -58,6 +61,15 @@ def test_tls_is_shown_beside_the_same_without_it(results: Path) -> None:
     assert "| produce 1 KB, acks=1 | CPU per GB, s/GB | – | – | – | 3.000 | – | – |" in page
 
 
+def test_what_was_tried_is_below_the_table_whose_goal_is_missed(results: Path) -> None:
+    costs = {"odradek": 4.4, "odradek-tls": 9.0, "kafka": 1.0, "kafka-tls": 10.0}
+    peers = {name: PeerResult(name, rounds(cost)) for name, cost in costs.items()}
+    save(results / "tls", result_of(LOADS["produce"], peers, 61.4))
+    part = tls(results)
+    assert part.endswith(f"- produce 1 KB, acks=1, CPU per GB 0.90 of kafka-tls: {TRIED['produce', 'kafka-tls']}.\n")
+    assert TRIED["produce", "kafka"] not in part
+
+
 def test_an_authorizer_is_shown_beside_the_same_without_it(results: Path) -> None:
     load = LOADS["produce-unbatched"]
     samples = {"odradek": 2.0, "odradek-acls": 2.1}
@@ -87,4 +99,9 @@ def test_every_load_of_the_goals_has_goals_of_its_own(results: Path) -> None:
     assert [load.name for load in pick(["goals"])] == list(GOALS)
     (consume,) = saved(results)
     assert list(verdicts("consume", consume.figures, consume.peers))
-    assert {load for load, _ in TRIED} <= {*LOADS, *LONG}
+
+
+def test_what_was_tried_is_of_loads_that_have_such_a_goal() -> None:
+    of_clusters = {(row, goal.other) for row in ROWS for goal in BY_LOAD[row]}
+    others = {(load, goal.other) for load in (*LOADS, *LONG) for goal in BY_LOAD.get(load, ())}
+    assert TRIED.keys() <= of_clusters | others
