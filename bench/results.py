@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from bench import warmth
+from bench import warmth, wheel
 from bench.figures import Sample, Spread, cpu_figure, summarise
 from bench.load import Load, Method
 
@@ -68,10 +68,10 @@ class LoadResult(NamedTuple):
 
 
 def machine() -> str:
-    """Returns the processor, its cores, the kernel and the interpreter, in one line."""
+    """Returns the processor, its cores, the kernel and the brokers' interpreter, in one line."""
     model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     processor = model[1] if model else platform.machine()
-    return f"{processor}, {os.cpu_count()} cores, Linux {platform.release()}, Python {platform.python_version()}"
+    return f"{processor}, {os.cpu_count()} cores, Linux {platform.release()}, Python {wheel.python_version()}"
 
 
 def result_of(load: Load, peers: Mapping[str, PeerResult], took_s: float) -> LoadResult:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -58,3 +61,49 @@ def test_one_build_at_a_time_runs_in_the_background(cache: Path) -> None:
 def test_a_revision_that_there_is_not_is_an_error() -> None:
     with pytest.raises(wheel.NotBuilt, match="no such revision"):
         wheel.program_at("no-such-revision")
+
+
+@pytest.fixture
+def runs_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
+    """Returns a function that sets BROKER_PYTHON."""
+
+    def choose(python: Path) -> None:
+        monkeypatch.setenv("BROKER_PYTHON", str(python))
+        wheel.interpreter.cache_clear()
+
+    yield choose
+    wheel.interpreter.cache_clear()
+
+
+def test_another_interpreter_has_an_installation_of_its_own_with_the_dependencies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs_on: Callable[[Path], None]
+) -> None:
+    usual = wheel.command_in(tmp_path)
+    runs_on(Path(sys.executable).resolve())  # the same without this environment's packages
+    command = wheel.command_in(tmp_path)
+    assert command.parent != usual.parent
+
+    def pip(verb: str, option: str, target: str, file: str) -> None:
+        package = Path(target, "odradek")
+        package.mkdir(parents=True)
+        package.joinpath("__init__.py").write_text("def main():\n    import uvloop\n    return 7\n")
+
+    monkeypatch.setattr(wheel, "pip", pip)
+    wheel.install(tmp_path / "a.whl", command)
+    assert command.read_text().startswith(f"#!{Path(sys.executable).resolve()} -P\n")
+    assert subprocess.run([command], check=False).returncode == 7
+
+
+def test_an_interpreter_of_another_version_is_an_error(tmp_path: Path, runs_on: Callable[[Path], None]) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho cpython-39\n")
+    python.chmod(0o755)
+    runs_on(python)
+    with pytest.raises(wheel.NotBuilt, match=f"python is cpython-39, and the wheel is for {wheel.TAG}"):
+        wheel.launcher()
+
+
+def test_an_interpreter_that_does_not_run_is_an_error(tmp_path: Path, runs_on: Callable[[Path], None]) -> None:
+    runs_on(tmp_path / "nothing")
+    with pytest.raises(wheel.NotBuilt, match="nothing does not run: "):
+        wheel.interpreter()

@@ -32,7 +32,7 @@ FAILING = Expected("failed", "a known fault", ("ATest.faults[2]",))
 
 
 def cluster(peer: str, name: str) -> Cluster:
-    packages = ROOT if not installed() else wheel.folder() / "installed"
+    packages = ROOT if not installed() else wheel.launcher().parent
     return Cluster(peer == "odradek", Odradek.program, None if name == PLAIN else packages)
 
 

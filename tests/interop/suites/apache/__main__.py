@@ -40,7 +40,7 @@ def simple(name: str) -> str:
 def cluster_of(broker: str, name: str) -> Cluster:
     if broker == "apache":
         return Cluster(is_odradek=False, program="", packages=None)
-    packages = None if simple(name) in PLAIN else wheel.folder() / "installed"
+    packages = None if simple(name) in PLAIN else wheel.launcher().parent
     return Cluster(is_odradek=True, program=wheel.program(), packages=packages)
 
 
