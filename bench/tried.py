@@ -29,9 +29,9 @@ SHARE: Final = (
 COORDINATOR: Final = (
     "since this run a handler that waits runs without a task: a commit of 100 members takes 0.92 of the CPU time "
     "(three rounds of `python -m bench.control`). To compile the handler of heartbeats and its decision made no "
-    "measurable difference (76 and 78 µs a heartbeat, medians of three); without any compiled module a heartbeat costs "
-    "85 µs. The kernel takes 0.28 of it, nearly all for one `write` and one `read`, and calls of Python's C API take "
-    "0.55"
+    "measurable difference (76 and 78 µs a heartbeat, medians of three), nor did link-time optimization of the "
+    "compiled core (74 and 75 µs, medians of seven); without any compiled module a heartbeat costs 85 µs. The kernel "
+    "takes 0.28 of it, nearly all for one `write` and one `read`, and calls of Python's C API take 0.55"
 )
 TRANSACTIONS: Final = (
     "since this run a batch that continues its transaction takes the short way of plain batches, without a coroutine: "
