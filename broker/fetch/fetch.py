@@ -212,7 +212,7 @@ def accept(fetches: Fetches, context: Context, request: ParsedFetch) -> Fetch:
         session = fetches.sessions.resume(request, fetches.clock.now_ms())
         if session is not None:
             if request.replica is not None:
-                session.sweep(request.replica.received_ms)
+                session.sweep(request.replica.received_ms, request.replica.broker_epoch)
             return Fetch(fetches, context, request, named, session, False)
     if may_have_duplicates(named):
         named = distinct(named)

@@ -14,6 +14,7 @@ from broker.fetch.request import ParsedFetch, PartitionKey
 from broker.replica.partition import Partition
 from broker.replica.waiter import Waiter
 from broker.request.pending import Parked
+from coordinator.replication.isr import NO_BROKER_EPOCH
 from protocol.errors import ErrorCode, KafkaError
 
 INITIAL_EPOCH: Final = 0
@@ -39,8 +40,8 @@ class FetchSession:
     """One client's partitions, in the order in which its next fetch reads them."""
 
     __slots__ = (
-        "created_ms", "epoch", "is_at_work", "is_privileged", "last_used_ms", "parked", "partitions", "served_ns",
-        "session_id", "settled", "swept_ms", "unsettled", "uses_topic_ids",
+        "broker_epoch", "created_ms", "epoch", "is_at_work", "is_privileged", "last_used_ms", "parked", "partitions",
+        "served_ns", "session_id", "settled", "swept_ms", "unsettled", "uses_topic_ids",
     )  # fmt: skip
 
     def __init__(self, session_id: int, now_ms: int, uses_topic_ids: bool, is_privileged: bool) -> None:
@@ -58,6 +59,8 @@ class FetchSession:
         self.settled: dict[PartitionKey, SettledPartition] = {}
         self.swept_ms = now_ms
         """The time at which a fetch last read all partitions of a follower."""
+        self.broker_epoch = NO_BROKER_EPOCH
+        """A follower's broker epoch in its last fetch: all partitions report one that is stale."""
         self.parked: Parked | None = None
         """A follower's fetch that waits."""
         self.is_at_work = False
@@ -116,10 +119,12 @@ class FetchSession:
         for settled in tuple(self.settled.values()):
             settled.end()
 
-    def sweep(self, now_ms: int) -> None:
-        """Lets the next fetch read all partitions, if none has for SWEEP_MS."""
-        if not 0 <= now_ms - self.swept_ms < SWEEP_MS:
+    def sweep(self, now_ms: int, broker_epoch: int) -> None:
+        """Lets the next fetch read all partitions, if none has for SWEEP_MS, or if the follower's broker epoch has
+        changed."""
+        if not 0 <= now_ms - self.swept_ms < SWEEP_MS or broker_epoch != self.broker_epoch:
             self.swept_ms = now_ms
+            self.broker_epoch = broker_epoch
             self.unsettle()
 
 

@@ -17,7 +17,7 @@ from coordinator.replication.isr import Isr
 from coordinator.replication.roles import Following, Leading
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchResponse, ForgottenTopic, PartitionData
+from protocol.messages.fetch import FetchResponse, ForgottenTopic, PartitionData, ReplicaState
 from tests.broker.doors import EVE
 from tests.broker.fetch.test_wire_of_followers import VERSION, fetching
 from tests.broker.following import FOLLOWER, follow
@@ -188,6 +188,17 @@ async def test_a_sweep_records_that_the_follower_keeps_up(tmp_path: Path) -> Non
             assert partition.role.followers[FOLLOWER].fetched_ms == session.clock.time_ms
 
 
+async def test_another_broker_epoch_is_noted_for_all_partitions_at_once(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        session = await follower(broker)
+        before = session.reads()
+        again = ReplicaState(replica_id=FOLLOWER, replica_epoch=1)
+        await session.fetch(replica_state=again)
+        assert session.reads() == before + COUNT
+        await session.fetch(replica_state=again)
+        assert session.reads() == before + COUNT
+
+
 async def test_a_partition_that_another_broker_leads_is_told_at_once(tmp_path: Path) -> None:
     async with InProcess(tmp_path) as broker:
         session = await follower(broker)
@@ -236,7 +247,7 @@ async def test_partitions_forget_a_session_that_has_ended(way: str, tmp_path: Pa
 
 def test_a_clock_that_goes_back_does_not_end_the_sweeps() -> None:
     session = FetchSession(1, 10_000, True, True)
-    session.sweep(5_000)
+    session.sweep(5_000, session.broker_epoch)
     assert session.swept_ms == 5_000
 
 
