@@ -36,6 +36,9 @@ SPARE_BYTES: Final = 2 * 1024 * 1024
 """Largest buffer that is kept for the next frame: a producer's max.request.size, or replica.fetch.max.bytes of one or
 two partitions. New memory of that size comes from the kernel, page by page, and is zeroed twice."""
 
+SPARE_FRACTION: Final = 2
+"""A frame has at least 1/SPARE_FRACTION of its kept buffer, because requests that wait are counted by their frames."""
+
 MANY_BUFFERS: Final = 1024
 """Maximum number of buffers that the system accepts in one write (IOV_MAX)."""
 
@@ -63,10 +66,10 @@ class Spares:
         return len(self._buffers)
 
     def take(self, size: int) -> bytearray | None:
-        """Returns a buffer of at least this size that nobody uses; None if there is none."""
+        """Returns a buffer for a frame of this size that nobody uses; None if there is none."""
         if size > FIRST_BYTES:
             for buffer in reversed(self._buffers):
-                if size <= len(buffer) and is_unseen(buffer):
+                if size <= len(buffer) <= SPARE_FRACTION * size and is_unseen(buffer):
                     return buffer
         return None
 
@@ -122,9 +125,13 @@ class FrameReader:
 
     def grow(self) -> None:
         """Enlarges the buffer of the partial frame when it `is_full`."""
-        partial = self._partial
+        partial, size = self._partial, room(self.announced_bytes, self.arrived_bytes)
         assert partial is not None
-        larger = memoryview(bytearray(room(self.announced_bytes, self.arrived_bytes)))
+        buffer = cast(bytearray, partial.obj)  # every buffer here is a view of a bytearray
+        if size <= len(buffer):  # a kept one
+            self._hold(memoryview(buffer)[:size])
+            return
+        larger = memoryview(bytearray(size))
         larger[: self.arrived_bytes] = partial
         self._hold(larger)
 
@@ -176,7 +183,7 @@ class FrameReader:
         self._hold(None)
         if not self._prefix:
             if self._spares is not None:
-                self._spares.keep(cast(bytearray, whole.obj))  # every buffer here is a view of a bytearray
+                self._spares.keep(cast(bytearray, whole.obj))
             return [whole]
         self._prefix = False
         size = SIZE.unpack_from(whole)[0]
@@ -189,11 +196,9 @@ class FrameReader:
     def _begin(self, size: int, beginning: memoryview) -> None:
         self.announced_bytes = size
         self.arrived_bytes = len(beginning)
+        held = room(size, self.arrived_bytes)
         spare = None if self._spares is None else self._spares.take(size)
-        if spare is None:
-            partial = memoryview(bytearray(room(size, self.arrived_bytes)))
-        else:
-            partial = memoryview(spare)[:size]
+        partial = memoryview(bytearray(held) if spare is None else spare)[:held]
         partial[: self.arrived_bytes] = beginning
         self._hold(partial)
 

@@ -331,6 +331,8 @@ class ParkedFetch(ParkedCall):
         self._fetch = fetch
         self._is_held = False
         """True if it could be answered, but waits to batch more."""
+        if fetch.session is not None and fetch.request.replica is not None:
+            fetch.session.parked[self] = None
         self.watch(partitions)
         fetch.fetches.timeouts.add(self, max_wait_ms)
 
@@ -339,8 +341,6 @@ class ParkedFetch(ParkedCall):
             for partition in self._watched:
                 partition.append_waiters.pop(self, None)
                 partition.held.pop(self, None)
-            if self._fetch.session is not None:
-                self._fetch.session.parked = self
         super().watch(partitions)
 
     def watch_too(self, partition: Partition) -> None:
@@ -354,9 +354,8 @@ class ParkedFetch(ParkedCall):
 
     def cancel(self) -> None:
         super().cancel()
-        session = self._fetch.session
-        if session is not None and session.parked is self:
-            session.parked = None
+        if self._fetch.session is not None:
+            self._fetch.session.parked.pop(self, None)
 
     def hold(self, result: PartitionReads) -> None:
         """Keeps waiting, until the bytes are worth a round trip, or something waits for these records."""

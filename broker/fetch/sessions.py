@@ -40,8 +40,8 @@ class FetchSession:
     """One client's partitions, in the order in which its next fetch reads them."""
 
     __slots__ = (
-        "broker_epoch", "created_ms", "epoch", "is_at_work", "is_privileged", "last_used_ms", "parked", "partitions",
-        "served_ns", "session_id", "settled", "swept_ms", "unsettled", "uses_topic_ids",
+        "broker_epoch", "created_ms", "epoch", "is_at_work", "is_closed", "is_privileged", "last_used_ms", "parked",
+        "partitions", "served_ns", "session_id", "settled", "swept_ms", "unsettled", "uses_topic_ids",
     )  # fmt: skip
 
     def __init__(self, session_id: int, now_ms: int, uses_topic_ids: bool, is_privileged: bool) -> None:
@@ -61,8 +61,9 @@ class FetchSession:
         """The time at which a fetch last read all partitions of a follower."""
         self.broker_epoch = NO_BROKER_EPOCH
         """A follower's broker epoch in its last fetch: all partitions report one that is stale."""
-        self.parked: Parked | None = None
-        """A follower's fetch that waits."""
+        self.parked: dict[Parked, None] = {}
+        """A follower's fetches that wait: one, or more for a moment after it has connected again."""
+        self.is_closed = False
         self.is_at_work = False
         """True while a fetch reads its partitions in turns: a second fetch would change the partitions that the first
         reads."""
@@ -111,7 +112,8 @@ class FetchSession:
     def settle(self, fetched: FetchedPartition, partition: Partition) -> None:
         """Leaves a follower's partition out of its fetches, until something happens to it."""
         key = (fetched.key, fetched.index)
-        if self.unsettled.pop(key, None) is not None:
+        if not self.is_closed and self.unsettled.get(key) is fetched:
+            del self.unsettled[key]
             self.settled[key] = SettledPartition(self, key, partition)
 
     def unsettle(self) -> None:
@@ -141,21 +143,22 @@ class SettledPartition(Waiter):
         partition.append_waiters[self] = None
 
     def end(self) -> None:
-        """Lets the session's next fetch read the partition."""
+        """Lets the session's next fetch read the partition, and the partition wake a fetch that waits."""
         session, key = self._session, self._key
         self._partition.append_waiters.pop(self, None)
         del session.settled[key]
         session.unsettled[key] = session.partitions[key]
+        for parked in tuple(session.parked):
+            parked.watch_too(self._partition)
 
     def appended(self, size_bytes: int) -> None:
         self.end()
-        if (parked := self._session.parked) is not None:
-            parked.watch_too(self._partition)
+        for parked in tuple(self._session.parked):
             parked.appended(size_bytes)
 
     def wake(self) -> None:
         self.end()
-        if (parked := self._session.parked) is not None:
+        for parked in tuple(self._session.parked):
             parked.wake()
 
 
@@ -209,6 +212,7 @@ class FetchSessions:
     def close(self, session_id: int) -> None:
         session = self.sessions.pop(session_id, None)
         if session is not None:
+            session.is_closed = True
             session.unsettle()
 
     def check_capacity(self, session: FetchSession, before: int) -> None:

@@ -189,9 +189,29 @@ def test_what_grows_grows_in_room_of_its_own_up_to_what_is_kept() -> None:
     for size in (100_000, 50_000, 400_000, 400_001):
         assert read_in_pieces(reader, bytes([size % 251]) * size) == bytes([size % 251]) * size
     assert len(spares) == 1
-    kept = spares.take(1 + FIRST_BYTES)
+    kept = spares.take(300_000)
     assert kept is not None
     assert len(kept) == 400_001
+    assert spares.take(200_000) is None, "a frame that waits is counted by its own size"
+
+
+def test_a_frame_takes_a_kept_buffer_as_it_comes() -> None:
+    reader = FrameReader(MIB, spares=Spares(1))
+    kept = read_in_pieces(reader, b"a" * 300_000).obj
+    assert isinstance(kept, bytearray)
+    assert not reader.cut(memoryview(SIZE.pack(300_000) + b"begun"))
+    assert reader.held_bytes == FIRST_BYTES + GROWTH * 5
+    target = reader.target()
+    assert target is not None
+    assert target.obj is kept
+    reader.filled(len(target))
+    del target
+    assert reader.is_full
+    reader.grow()
+    target = reader.target()
+    assert target is not None
+    assert target.obj is kept
+    assert bytes(kept[:5]) == b"begun"
 
 
 def test_connections_share_the_largest_buffers() -> None:

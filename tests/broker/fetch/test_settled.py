@@ -245,6 +245,31 @@ async def test_partitions_forget_a_session_that_has_ended(way: str, tmp_path: Pa
         assert not any(partition.append_waiters for partition in session.partitions)
 
 
+async def test_the_end_of_an_older_fetch_takes_nothing_from_a_newer_one(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        session = await follower(broker)
+        session.send(LONG_MS)
+        older, session.client = session.client, broker.client()  # it dials again before the leader notices
+        session.epoch += 1
+        session.send(LONG_MS)
+        older.connection.connection_lost(None)
+        append(session.partitions[7])
+        assert list(await session.receive()) == [7]
+
+
+async def test_a_fetch_of_a_session_that_has_ended_settles_nothing(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        session = await follower(broker)
+        session.send(LONG_MS)
+        older, session.client = session.client, broker.client()
+        session.epoch, session.moved = 0, set(session.ends)
+        await session.settled()
+        append(session.partitions[7])
+        assert await older.frames(1)
+        await session.settled()
+        assert {len(partition.append_waiters) for partition in session.partitions} == {1}
+
+
 def test_a_clock_that_goes_back_does_not_end_the_sweeps() -> None:
     session = FetchSession(1, 10_000, True, True)
     session.sweep(5_000, session.broker_epoch)
