@@ -37,9 +37,9 @@ async def test_without_the_option_nothing_listens_and_nothing_is_timed(tmp_path:
 
 async def test_a_page_is_the_same_in_both_formats(broker: InProcess) -> None:
     await broker.create_topic("t", 2)
-    while "odradek_eventloop_latenessms{" not in (plain := await get(broker)).body:
-        pass  # the event loop's first timer adds samples
-    rich = await get(broker, accept=OPEN_METRICS)
+    while "odradek_eventloop_latenessms{quantile=0.50}" not in await scraped(broker):
+        pass  # the event loop's first timer adds it
+    plain, rich = await get(broker), await get(broker, accept=OPEN_METRICS)
     assert plain.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert rich.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
     assert rich.body.endswith("# EOF\n")
