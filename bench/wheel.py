@@ -1,7 +1,7 @@
 """Odradek as its users install it: a wheel of this tree with the compiled core, built once into .cache.
 
 BROKER_PYTHON names the interpreter that runs it, if that is not the one of this program: another build of the same
-version, because a build with profile-guided optimization needs a quarter less processor time.
+version, because a build with profile-guided optimization needs less processor time (docs/benchmarks.md).
 
 `python -m bench.wheel` prints the command for `make run`: the wheel's if it is built. Otherwise it prints the source
 tree's, which is pure Python, and builds the wheel in the background.
