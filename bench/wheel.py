@@ -145,10 +145,11 @@ def program_at(revision: str) -> str:
     command = command_in(home)
     with locked(home.name, CACHE):
         if not command.exists():
-            shutil.rmtree(home, ignore_errors=True)
-            with tarfile.open(fileobj=BytesIO(git("archive", commit))) as tree:
-                tree.extractall(home / "tree", filter="data")
-            pip("wheel", "--no-build-isolation", "--wheel-dir", str(home), str(home / "tree"))
+            if not any(home.glob("*.whl")):
+                shutil.rmtree(home, ignore_errors=True)
+                with tarfile.open(fileobj=BytesIO(git("archive", commit))) as tree:
+                    tree.extractall(home / "tree", filter="data")
+                pip("wheel", "--no-build-isolation", "--wheel-dir", str(home), str(home / "tree"))
             install(next(home.glob("*.whl")), command)
     return str(command)
 

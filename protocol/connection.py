@@ -36,8 +36,9 @@ SPARE_BYTES: Final = 2 * 1024 * 1024
 """Largest buffer that is kept for the next frame: a producer's max.request.size, or replica.fetch.max.bytes of one or
 two partitions. New memory of that size comes from the kernel, page by page, and is zeroed twice."""
 
-SPARE_FRACTION: Final = 2
-"""A frame has at least 1/SPARE_FRACTION of its kept buffer, because requests that wait are counted by their frames."""
+SPARE_FACTOR: Final = 2
+"""A kept buffer is at most this many times as large as its frame, because the memory of a request that waits is counted
+by its frame."""
 
 MANY_BUFFERS: Final = 1024
 """Maximum number of buffers that the system accepts in one write (IOV_MAX)."""
@@ -66,10 +67,10 @@ class Spares:
         return len(self._buffers)
 
     def take(self, size: int) -> bytearray | None:
-        """Returns a buffer for a frame of this size that nobody uses; None if there is none."""
+        """Returns a buffer without views for a frame of this size; None if there is none."""
         if size > FIRST_BYTES:
             for buffer in reversed(self._buffers):
-                if size <= len(buffer) <= SPARE_FRACTION * size and is_unseen(buffer):
+                if size <= len(buffer) <= SPARE_FACTOR * size and is_unseen(buffer):
                     return buffer
         return None
 
@@ -84,7 +85,7 @@ class Spares:
         self._buffers = sorted([*buffers, buffer], key=len, reverse=True)[:count]
 
     def clear(self) -> None:
-        """Frees the buffers that nobody uses."""
+        """Forgets the buffers; those without views are freed."""
         self._buffers = []
 
 

@@ -33,7 +33,7 @@ fit."""
 
 SWEEP_MS: Final = 200
 """The interval at which a follower's fetch reads its settled partitions too. It records that the follower keeps up, and
-finds a log start offset that retention has moved, which wakes nobody."""
+finds a log start offset that retention has moved, which wakes no request."""
 
 
 class FetchSession:

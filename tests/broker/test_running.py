@@ -130,7 +130,7 @@ def cancel_when_the_future_is_done(handler: Handler, wait: int) -> None:
 
 
 def cancel_when_the_future_has_failed(handler: Handler, wait: int) -> None:
-    handler.futures[wait].set_exception(ValueError("nobody reads it"))
+    handler.futures[wait].set_exception(ValueError("unread"))
     handler.running.cancel()
 
 
@@ -162,7 +162,7 @@ async def test_a_cancelled_request_has_no_answer_and_its_handler_learns_it(
     assert (handler.answers, handler.cancelled) == ([], 1)
 
 
-async def test_a_cancelled_handler_leaves_no_error_that_nobody_reads() -> None:
+async def test_a_cancelled_handler_leaves_no_unread_error() -> None:
     loop = asyncio.get_running_loop()
     logged: list[object] = []
     loop.set_exception_handler(lambda _, context: logged.append(context))
