@@ -193,6 +193,7 @@ def pip(verb: str, *arguments: str) -> None:
 @contextmanager
 def sole_builder() -> Iterator[bool]:
     """Yields True if no other process builds in the background now."""
+    CACHE.mkdir(exist_ok=True)
     with (CACHE / ".building").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -160,5 +160,8 @@ def test_a_directory_formatted_for_4_3_moves_between_versions(open_with: Open, t
 
 def test_kafka_4_3_rejects_a_directory_of_4_4(open_with: Open) -> None:
     open_with(Odradek)
-    with pytest.raises(AssertionError, match="No MetadataVersion with feature level 33"):
+    # Its controller and its metadata loader read the same record in threads of their own. The first of them to fail
+    # ends the process, often before the other one has logged its reason.
+    reasons = "No MetadataVersion with feature level 33|featureLevel=33.*only supports versions 7-30"
+    with pytest.raises(AssertionError, match=reasons):
         open_with(ApacheKafka, APACHE_TOOLS)
