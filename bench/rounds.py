@@ -11,12 +11,12 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from bench import warmth
+from bench import pages, warmth
 from bench.figures import cpu_figure
 from bench.load import Load, Method
 from bench.peers.peer import PeerProcess, Unavailable
 from bench.results import PeerResult
-from bench.trial import Trial
+from bench.trial import TOPICS_LEFT, Trial
 
 
 def reason_of(error: Exception) -> str:
@@ -40,7 +40,9 @@ class InterleavedRounds:
 
     def run(self, rounds: int, *, warm_up: bool) -> Mapping[str, PeerResult]:
         """Starts all peers, warms each until its cost has stopped falling, measures `rounds` rounds, and stops all."""
+        written_bytes = self._load.size_bytes * len(self._trials) * (TOPICS_LEFT + 1)
         with ExitStack() as stack:
+            stack.enter_context(pages.backed(2 * written_bytes))  # the brokers and clients need memory as well
             for name, trial in self._trials.items():
                 stack.callback(trial.close)
                 self._try(name, "start", trial.open)

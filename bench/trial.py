@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from bench import cost, pages, wire
+from bench import cost, wire
 from bench.figures import MB, MILLION, Sample, ToolResult, per_work
 from bench.load import Load, Method, Tool, ToolRun
 from bench.peers.peer import PeerProcess, Unavailable
@@ -155,8 +155,6 @@ class Trial:
 
     def use_tool(self, number: int) -> Sample:
         job = ToolRun(self.peer.bootstrap, self.topic(number), self.load, number, self.work)
-        if self.load.filled_by is None:
-            pages.back(self.load.size_bytes)
         with held(self.peer.bootstrap, self.load.connections):
             before, held_bytes = cost.spent(self.peer.pid), cost.memory(self.peer.pid).private_bytes
             work = use(self.peer.tool(self.load), job)

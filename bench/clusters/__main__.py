@@ -10,13 +10,15 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import report, warmth
-from bench.clusters.cluster import FLAVOURS, QUICK, BenchCluster
+from bench import pages, report, warmth
+from bench.clusters.cluster import BROKERS, FLAVOURS, QUICK, BenchCluster
 from bench.clusters.rows import ROWS, SMALL, ClusterRow, RowRun, Sizes
 from bench.figures import Sample, cpu_figure
 from bench.peers.peer import Unavailable
 from bench.results import RESULTS, LoadResult, PeerResult, machine, save
 from bench.trial import unwind_at_sigterm
+
+RECORD_BYTES = 1_000
 
 LATER_WARM_UP = 6
 """Maximum number of warm-up rounds before a later row, because the first row has warmed the brokers."""
@@ -101,7 +103,15 @@ class Clusters:
         }
         when = datetime.now(UTC).isoformat(timespec="seconds")
         return LoadResult(
-            row.name, row.title, "bench.clusters", self._sizes.records, 1_000, row.figures, when, machine(), peers
+            row.name,
+            row.title,
+            "bench.clusters",
+            self._sizes.records,
+            RECORD_BYTES,
+            row.figures,
+            when,
+            machine(),
+            peers,
         )
 
 
@@ -118,6 +128,8 @@ def measured(rows: Sequence[ClusterRow], options: argparse.Namespace, sizes: Siz
     shared = [row for row in rows if row.is_usual]
     with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="odradek-bench-") as work:
         if shared:
+            written_bytes = sizes.records * RECORD_BYTES * len(BROKERS) * len(options.clusters)
+            stack.enter_context(pages.backed(4 * written_bytes))
             clusters = Clusters(options.clusters, Path(work), sizes, stack, QUICK)
             for place, row in enumerate(shared):
                 warm_up = 0 if options.small else LATER_WARM_UP if place else warmth.MOST_ROUNDS

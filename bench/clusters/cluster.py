@@ -30,9 +30,13 @@ SETTINGS = {
 }
 """Settings of all nodes. All others have Kafka's defaults, on both sides."""
 
-QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250"}
-"""Settings of clusters whose brokers are killed. The session timeout, nine seconds by default, is part of every
-failover.
+QUICK = {
+    "broker.session.timeout.ms": "2000",
+    "broker.heartbeat.interval.ms": "250",
+    "log.segment.delete.delay.ms": "1000",
+}
+"""Settings of clusters whose brokers are killed, and whose topics last a round. The session timeout, nine seconds by
+default, is part of every failover. The memory of deleted topics serves the next rounds.
 """
 
 

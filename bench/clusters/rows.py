@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bench import pages, tools
+from bench import tools
 from bench.clusters import topics
 from bench.clusters.cluster import BROKERS, BenchCluster, until
 from bench.clusters.many import many_partitions
@@ -88,7 +88,6 @@ def produce(run: RowRun, load: Load) -> Sample:
     """Measures the brokers' cost of a load with three replicas."""
     topic = topic_of(run, load)
     topics.create(run.cluster, topic, spread_over(load.partitions))
-    pages.back(len(BROKERS) * load.size_bytes)
     before_s = run.cluster.cpu_s()
     work = use(load.tool, ToolRun(run.cluster.bootstrap, topic, load, run.number, run.work))
     spent_s = run.cluster.cpu_s() - before_s
@@ -140,7 +139,6 @@ def consume_meanwhile(run: RowRun) -> Sample:
     load = load_of(run, "cluster-consume", 6)
     topic = topic_of(run, load)
     topics.create(run.cluster, topic, spread_over(load.partitions))
-    pages.back(len(BROKERS) * load.size_bytes)
     job = ToolRun(run.cluster.bootstrap, topic, load._replace(client=()), run.number, run.work)
     before_s = run.cluster.cpu_s()
     with subprocess.Popen(tools.CONSUME.command(job), stdout=subprocess.PIPE, text=True) as consumer:
@@ -162,7 +160,6 @@ def follow(run: RowRun) -> Sample:
     load = load_of(run, "cluster-follow", 1, "acks=1", "enable.idempotence=false", "batch.size=65536", "linger.ms=5")
     topic = topic_of(run, load)
     topics.create(run.cluster, topic, [[LEADER, FOLLOWER]])
-    pages.back(2 * load.size_bytes)
     follower = run.cluster.brokers[FOLLOWER]
     before_s = follower.cpu_s()
     work = use(load.tool, ToolRun(run.cluster.addresses[LEADER], topic, load, run.number, run.work))
