@@ -228,9 +228,9 @@ bench: $(BENCH_SETUP) ## compare with other brokers: LOADS="produce consume" PEE
 	$(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 .PHONY: bench-clusters
-bench-clusters: $(BENCH_SETUP) ## compare clusters of three brokers: ROWS="cluster-many" CLUSTERS="odradek kafka" RESULTS=bench/results
+bench-clusters: $(BENCH_SETUP) ## compare clusters of three brokers: ROWS="cluster-many" CLUSTERS="odradek kafka" ROUNDS=5 RESULTS=bench/results
 	$(BIN)/python -m bench.clusters $(if $(ROWS),--rows $(ROWS)) $(if $(CLUSTERS),--clusters $(CLUSTERS)) \
-		$(if $(RESULTS),--results $(RESULTS))
+		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: bench-controllers
 bench-controllers: $(SETUP) ## compare three controllers, idle, busy and with 100,000 partitions: PEERS="odradek kafka"

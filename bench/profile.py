@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import flame
+from bench import flame, pages
 from bench.loads import pick
 from bench.peers.brokers import Odradek
 from bench.results import RESULTS
@@ -64,7 +64,7 @@ def profile(name: str, folder: Path) -> list[Path]:
     """Warms up, then runs one round under each profiler; returns the files of the graphs."""
     (load,) = pick([name])
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="odradek-profile-") as work:
+    with tempfile.TemporaryDirectory(prefix="odradek-profile-") as work, pages.backed(4 * load.size_bytes):
         trial = Trial(Odradek(Path(work)), load, Path(work))
         try:
             trial.open()
