@@ -276,6 +276,10 @@ bench-storms: $(BENCH_SETUP) ## effect of a storm of connections from one addres
 	$(BIN)/python -m bench.storms $(if $(PEERS),--peers $(PEERS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 		$(if $(RESULTS),--results $(RESULTS))
 
+.PHONY: bench-age
+bench-age: $(BENCH_SETUP) ## memory of a broker that every kind of client uses in turn, a day of small clients: MINUTES=15 RESULTS=bench/results
+	$(BIN)/python -m bench.age $(if $(MINUTES),--minutes $(MINUTES)) $(if $(RESULTS),--results $(RESULTS))
+
 .PHONY: saturation
 saturation: $(BENCH_SETUP) ## throughput of one broker on a core, and of several on a machine: RESULTS/saturation.json
 	$(BIN)/python -m bench.saturation $(RESULTS)

@@ -76,6 +76,7 @@ BY_LOAD: Mapping[str, tuple[Goal, ...]] = {
     "latency-steady": LATENCY,
     "latency-jvm": against("kafka", mean_ms=0.5),
     "start-up": against(LIMIT, ready_ms=150, rss_idle_mb=40),
+    "idle-10000": against(LIMIT, rss_peak_mb=300),
     "long-run": AGE,
     "cluster-produce": CLUSTER,
     "cluster-produce-defaults": CLUSTER,

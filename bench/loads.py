@@ -200,6 +200,14 @@ LOADS: Mapping[str, Load] = {
             method=Method.IDLE,
             figures=("kb_per_connection", "cpu_percent", "cpu_s_per_million", "rss_peak_mb"),
         ),
+        Load(
+            name="idle-10000",
+            title="10,000 partitions and 9,900 idle connections",
+            partitions=10_000,
+            connections=9_900,  # a limit of 20,000 open files leaves room for 9,958
+            method=Method.IDLE,
+            figures=("rss_peak_mb", "private_mb", "kb_per_connection", "cpu_percent"),
+        ),
         PRODUCE._replace(
             name="many-partitions",
             title="produce 1 KB, 2,000 partitions",
@@ -269,6 +277,7 @@ GOALS: Sequence[str] = (
     "consume-share-4",
     "consume-share-16",
     "latency",
+    "idle-10000",
     "long-run",
 )
 """The loads in the table of goals (bench/page.py), in its order."""

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from itertools import cycle
 from pathlib import Path
 
 from bench import cost, wire
@@ -62,12 +63,22 @@ def unwind_at_sigterm() -> None:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
+CONNECTIONS_OF_AN_ADDRESS = 500
+SOURCES = cycle(f"127.0.0.{last}" for last in range(2, 255))
+"""Addresses of clients. The ports of closed connections can't be used again for a minute, so that one address doesn't
+have enough of them.
+"""
+
+
 @contextmanager
 def held(bootstrap: str, count: int) -> Iterator[None]:
     """Holds `count` open connections, each of which has got one answer."""
+    source = ""
     with ExitStack() as stack:
-        for _ in range(count):
-            connection = stack.enter_context(wire.connect(bootstrap))
+        for number in range(count):
+            if number % CONNECTIONS_OF_AN_ADDRESS == 0:
+                source = next(SOURCES)
+            connection = stack.enter_context(wire.connect(bootstrap, source=source))
             wire.ask(connection, wire.API_VERSIONS_REQUEST)
         yield
 
@@ -172,8 +183,10 @@ class Trial:
             "private_mb": now.private_bytes / MB,
         }
 
-    def watch_idle(self, _: int) -> Sample:
+    def watch_idle(self, number: int) -> Sample:
         """Measures the cost of connections: to open (with one request each), to hold, and in memory."""
+        if self.load.partitions >= MANY_PARTITIONS:
+            self.topic(number)
         count, pid = self.load.connections, self.peer.pid
         before, began = cost.memory(pid).resident_bytes, cost.spent(pid)
         with held(self.peer.bootstrap, count):

@@ -8,100 +8,122 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from bench.coordinator_loads import TRANSACTION_MS
 from bench.figures import FIGURES
 from bench.goals import LIMIT, OURS, verdicts
 from bench.results import LoadResult
 
 SENDFILE: Final = (
-    "the kernel takes most of it, for the copy into the socket and the pages of the mapped file. The floor, which "
-    "sends the same bytes from a mapped file without a protocol, takes 0.30 CPU-s/GB, 0.82 of Apache Kafka's. "
-    "`sendfile` avoids both, but costs more on loopback, because it sends page by page and wakes the reader for each "
-    "piece: with librdkafka on an idle machine it took 0.64 CPU-s/GB against 0.37, while the client read 1.4 times as "
-    "fast (six rounds)"
+    "the kernel takes 0.95 of it, for the copy into the socket and the pages of the mapped file. The floor, which "
+    "sends the same bytes from a mapped file without a protocol, took 0.25 CPU-s/GB on the same day, 0.80 of Apache "
+    "Kafka's, and Odradek beside it 0.23: to send mapped pages can't reach the goal. `sendfile` avoids the copy, but "
+    "costs more on loopback, because it sends page by page and wakes the reader for each piece: with librdkafka on an "
+    "idle machine it took 0.64 CPU-s/GB against 0.37, while the client read 1.4 times as fast (six rounds)"
+)
+CONSUME_LZ4: Final = (
+    "the client decompresses, and both brokers wait for it: rounds of 235 to 244 MB/s, and of 224 to 246 MB/s of "
+    "Apache Kafka"
 )
 SHARE: Final = (
-    "a plain Fetch of the same records costs 0.35 of it; the rest is the work of a share group: records are acquired "
-    "and acknowledged batch by batch, and the state is written to its topic. A warm JVM does that for a fifth of its "
-    "first round's cost. The clients' JVM uses most of the two cores, and each round includes the seconds of joining, "
-    "which grow with the number of members"
+    "a plain Fetch of the same records costs 0.35 of it; the rest is the work of a share group: 0.31 acknowledges and "
+    "writes the state to its topic, 0.12 acquires (`perf`). Ranges of offsets end to end, and fewer objects for a "
+    "fetch and its acknowledgement, are in it already. A warm JVM does that work for a fifth of its first round's "
+    "cost. The clients' JVM uses most of the two cores, and each round includes the seconds of joining, which grow "
+    "with the number of members"
 )
 COORDINATOR: Final = (
-    "since this run a handler that waits runs without a task: a commit of 100 members takes 0.92 of the CPU time "
-    "(three rounds of `python -m bench.control`). To compile the handler of heartbeats and its decision made no "
-    "measurable difference (76 and 78 µs a heartbeat, medians of three), nor did link-time optimization of the "
-    "compiled core (74 and 75 µs, medians of seven); without any compiled module a heartbeat costs 85 µs. The kernel "
-    "takes 0.28 of it, nearly all for one `write` and one `read`, and calls of Python's C API take 0.55"
-)
-TRANSACTIONS: Final = (
-    "since this run a batch that continues its transaction takes the short way of plain batches, without a coroutine: "
-    "with transactions of 100 ms that is 0.78 of the CPU time (`python -m bench.control --before a2320580`, three "
-    "rounds). What is left is the cost of an idempotent batch"
+    "the kernel takes nearly half of it (`perf`): a `read` and a `write` for each request, and a wait for each commit "
+    "that comes alone. What each try gave, of the CPU time: an interpreter with profile-guided optimization 0.87 for "
+    "heartbeats, 0.92 for commits of 100 members, 0.79 for commits one by one (six rounds); handlers that wait run "
+    "without a task, 0.92 for commits of 100 members (three rounds); the handler of heartbeats and its decision "
+    "compiled, and link-time optimization of the compiled core, nothing (76 and 78 µs, 74 and 75 µs a heartbeat on a "
+    "slower machine, medians of three and seven). A heartbeat makes 22 interpreted calls and a commit 45, a produced "
+    "batch 3: what they call is imported when it is first needed, or extends interpreted classes, which the compiler "
+    "doesn't compile. The latency of commits one by one is that of the client's threads, which wake up twice for each"
 )
 TLS_PRODUCE: Final = (
     "OpenSSL decrypts each TLS record in a call of its own. librdkafka sends a quarter of its records as two TLS "
-    "records of 1,000 and of 10 bytes, so that a gigabyte is 550,000 TLS records. By `perf`, OpenSSL takes 0.28 of "
-    "the broker's CPU time, the kernel 0.24, the C library's copies 0.16 and the interpreter 0.25. Decryption itself "
-    "reaches 2.2 GB/s (`openssl speed`), a tenth of it. A compiled TLS transport made no measurable difference (3.2 "
-    "and 3.3 CPU-s/GB more than without TLS, medians of four pairs). TLS in the kernel needs a module that this "
-    "machine's kernel doesn't have, and Python's `ssl` has no call that reads several TLS records"
+    "records of 1,000 and of 10 bytes, so that a gigabyte is 550,000 TLS records. By `perf`, OpenSSL takes 0.28 of the "
+    "broker's CPU time, the kernel 0.24, the C library's copies 0.16 and the interpreter 0.25. Buffers that are kept "
+    "between requests took it from 1.48 of Apache Kafka's CPU time to 0.94 on an earlier day. A compiled TLS transport "
+    "made no measurable difference (3.2 and 3.3 CPU-s/GB more than without TLS, medians of four pairs). TLS in the "
+    "kernel needs a module that this machine's kernel doesn't have, and Python's `ssl` has no call that reads several "
+    "TLS records"
+)
+TLS_CONSUME: Final = (
+    "encryption itself (AES-256-GCM, 5.0 GB/s by `openssl speed`) takes 0.20 CPU-s/GB and the same records without TLS "
+    "0.25, together 0.43 of Apache Kafka's: a broker that encrypts outside of the kernel can't reach the goal. TLS in "
+    "the kernel needs a module that this machine's kernel doesn't have. Pieces of 64 KB are encrypted one by one, and "
+    "written together"
+)
+CLUSTER_PRODUCE: Final = (
+    "by `perf`, a third of the brokers' CPU time is `pwrite`, nearly all of it the kernel's copy, and a tenth the "
+    "copies of sockets. Requests that overlap on a connection took Java's defaults from 46.0 to 22.2 CPU-s/GB, and "
+    "batches of 64 KB from 19.0 to 12.1 on a busy machine; settled partitions and kept buffers came since"
+)
+CLUSTER_WORD_COUNT: Final = (
+    "three rounds decide, and a round is of one of two kinds by chance, with either broker. Of 18 rounds of two runs, "
+    "warm-up included, Odradek's seven slow ones had 4,300 to 5,000 lines a second and the others 6,400 to 8,400; the "
+    "medians are 7,180 and 5,090 of Apache Kafka, a ratio of 1.41"
 )
 FOLLOWER: Final = (
     "by `perf`, half of a follower's CPU time writes to the page cache and a fifth is the kernel's socket code; a "
-    "quarter is the interpreter's. Pauses between fetches of up to five milliseconds and one `pwrite` for batches that "
-    "arrive together are in it already"
+    "quarter is the interpreter's. Pauses between fetches of up to five milliseconds (1.2 instead of 1.6 s/GB in user "
+    "mode) and one `pwrite` for batches that arrive together are in it already"
 )
 TRIED: Final[Mapping[tuple[str, str], str]] = {
-    ("start-up", LIMIT): "most of it is the interpreter and the import of modules, and the machine was slow in this "
-    "run: Apache Kafka took 1.6 times as long as on 2026-11-22, when Odradek took 167 ms",
+    ("start-up", LIMIT): "most of it is the interpreter and the import of modules",
     ("produce", "floor"): "the cost above the floor is the protocol, and the check of every record",
-    ("produce", "kafka"): "the table above divides the time; the kernel takes half of it",
-    (
-        "produce-idempotent",
-        "kafka",
-    ): "a batch has 16 KB, so that a gigabyte takes four times as many requests as "
-    "in the row above, at 36 µs each. The kernel takes six tenths of that: a read, a `pwrite`, a write, a wait",
-    (
-        "produce-lz4",
-        "kafka",
-    ): "a quarter of it inflates the records for their check, half of that in liblz4; a fifth is "
-    "`pwrite` and indexes, a seventh answers. The check itself is 2 %. A buffer that need not grow, and a heap that "
-    "keeps its pages (glibc's mallopt), made no measurable difference: 3.86 and 3.97 CPU-s/GB, and 3.88 without the "
-    "heap, on a day when Apache Kafka took 5.34",
-    (
-        "produce-unbatched",
-        "kafka",
-    ): "the kernel takes four tenths of it, because each request is read and answered separately; a "
-    "bare uvloop server that answers sixty constant bytes takes more than half as much",
+    ("produce", "kafka"): (
+        "the kernel takes three quarters of it, and so 0.32 of Apache Kafka's CPU time: a `pwrite`, a `write`, a "
+        "`read` and a wait for each batch of 16 KB. An interpreter with profile-guided optimization took it to 0.92 of "
+        "the CPU time (six rounds)"
+    ),
+    ("produce-idempotent", "kafka"): (
+        "as above: the kernel's work for each batch. Up to six batches share a request, which saves as much for Apache "
+        "Kafka as for Odradek"
+    ),
+    ("produce-lz4", "kafka"): (
+        "a quarter of it inflates the records for their check, half of that in liblz4; a fifth is `pwrite` and "
+        "indexes, a seventh answers. The check itself is 2 %. A buffer that need not grow, and a heap that keeps its "
+        "pages (glibc's mallopt), made no measurable difference: 3.86 and 3.97 CPU-s/GB, and 3.88 without the heap, on "
+        "a day when Apache Kafka took 5.34"
+    ),
+    ("produce-unbatched", "kafka"): (
+        "the time that a record waits in the client's buffer of 32 MB, which is full for most of the run. So it "
+        "follows the throughput, in which the client's own CPU time has the larger part"
+    ),
     **{(load, "kafka"): COORDINATOR for load in ("offset-commits", "group-commits", "group-heartbeats")},
-    **{(f"transactions-{duration_ms}ms", "kafka"): TRANSACTIONS for duration_ms in TRANSACTION_MS},
     **{(load, "kafka-tls"): TLS_PRODUCE for load in ("produce", "produce-librdkafka")},
+    ("cluster-produce", "kafka"): CLUSTER_PRODUCE,
+    ("cluster-streams-word-count", "kafka"): CLUSTER_WORD_COUNT,
     ("cluster-follow", "kafka"): FOLLOWER,
     ("consume", "kafka"): SENDFILE,
-    ("consume-lz4", "kafka"): SENDFILE,
+    ("consume", "kafka-tls"): TLS_CONSUME,
+    ("consume-lz4", "kafka"): CONSUME_LZ4,
     ("consume-share", "kafka"): SHARE,
     ("consume-share-4", "kafka"): SHARE,
     ("consume-share-16", "kafka"): SHARE,
-    (
-        "latency",
-        "kafka",
-    ): "most of the 0.2 ms are two wake-ups of the client's threads and two passes through the kernel's "
-    "loopback, the same for both brokers. The broker itself takes 119 µs for a record, Apache Kafka 302",
+    ("latency", "kafka"): (
+        "most of it are two wake-ups of the client's threads and two passes through the kernel's loopback, the same "
+        "for both brokers. The broker itself takes 46 µs of CPU time for a record, Apache Kafka 190"
+    ),
 }
 """Reasons why a goal is missed, and what was tried, by load and by the peer that it is compared with."""
 
 
 def missed(results: Sequence[LoadResult], ours: str = OURS) -> str:
     """Returns a list of the goals that the peer `ours` misses, with what was tried for them. Goals with the same text
-    are listed once."""
-    lines, listed = list[str](), set[str]()
+    are in one entry."""
+    goals = dict[str, list[str]]()
     for result in results:
         for verdict in verdicts(result.load, result.figures, result.peers):
             goal = verdict.goal
             tried = TRIED.get((result.load, goal.other))
-            if verdict.reached or goal.ours != ours or tried is None or tried in listed:
+            if verdict.reached or goal.ours != ours or tried is None:
                 continue
-            listed.add(tried)
             other = f" of {result.peers[goal.other].title}" if goal.other in result.peers else ""
-            lines.append(f"- {result.title}, {FIGURES[goal.figure].title} {verdict.ratio:.2f}{other}: {tried}.\n")
-    return f"\nWhere a goal is missed:\n\n{''.join(lines)}" if lines else ""
+            goals.setdefault(tried, []).append(
+                f"{result.title}, {FIGURES[goal.figure].title} {verdict.ratio:.2f}{other}"
+            )
+    entries = "".join(f"- {'; '.join(names)}: {tried}.\n" for tried, names in goals.items())
+    return f"\nWhere a goal is missed:\n\n{entries}" if entries else ""

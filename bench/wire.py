@@ -30,9 +30,10 @@ API_VERSIONS_REQUEST = request(API_VERSIONS, 0)
 METADATA_REQUEST = request(METADATA, 1, struct.pack(">i", 0))
 
 
-def connect(bootstrap: str, timeout_s: float = IO_TIMEOUT_S) -> socket.socket:
+def connect(bootstrap: str, timeout_s: float = IO_TIMEOUT_S, source: str = "") -> socket.socket:
+    """Opens a connection, from the address `source` if that is not empty."""
     host, _, port = bootstrap.rpartition(":")
-    return socket.create_connection((host, int(port)), timeout_s)
+    return socket.create_connection((host, int(port)), timeout_s, (source, 0) if source else None)
 
 
 def receive(connection: socket.socket, size: int) -> bytes:

@@ -12,9 +12,9 @@ from bench.clusters.rows import ROWS
 from bench.goals import BY_LOAD, verdicts
 from bench.loads import GOALS, LOADS, LONG, pick
 from bench.page import PAGE, PARTS, larger, written
-from bench.results import NO_LOAD, PeerResult, result_of, save, saved
+from bench.results import NO_LOAD, RESULTS, PeerResult, result_of, save, saved
 from bench.saturation import Saturation
-from bench.security_page import tls
+from bench.security_page import TLS, tls
 from bench.tried import TRIED
 
 TEXT = "before\n" + "between\n".join(f"<!-- measured: {name} -->\nstale\n<!-- end -->\n" for name in PARTS) + "after\n"
@@ -105,3 +105,16 @@ def test_what_was_tried_is_of_loads_that_have_such_a_goal() -> None:
     of_clusters = {(row, goal.other) for row in ROWS for goal in BY_LOAD[row]}
     others = {(load, goal.other) for load in (*LOADS, *LONG) for goal in BY_LOAD.get(load, ())}
     assert TRIED.keys() <= of_clusters | others
+
+
+def test_each_goal_that_the_published_results_miss_has_a_text_of_what_was_tried() -> None:
+    published = RESULTS.parent
+    results = [result for folder in (published, published / TLS) for result in saved(folder)]
+    assert results
+    missing = {
+        (result.load, verdict.goal.other)
+        for result in results
+        for verdict in verdicts(result.load, result.figures, result.peers)
+        if not verdict.reached
+    }
+    assert missing <= TRIED.keys()
