@@ -19,7 +19,7 @@ from bench.figures import ToolResult, percentiles_ms
 from bench.wire import request
 
 FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP, HEARTBEAT, OFFSET_COMMIT = 10, 11, 14, 12, 8
-SESSION_MS, REBALANCE_MS = 300_000, 60_000
+SESSION_MS, REBALANCE_MS = 60_000, 60_000
 RETRY_S = 0.1
 HEARTBEAT_S = 0.1
 NOT_READY = (14, 15, 16)  # loading, not available, not coordinator
