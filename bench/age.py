@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.figures import Sample
+from bench.goals import ageing
 from bench.loads import LOADS, smaller
 from bench.peers.brokers import Odradek
 from bench.results import RESULTS, machine
@@ -31,7 +32,7 @@ MINUTES: Final = 15.0
 DIVISOR: Final = 20
 """The loads have a twentieth of their usual size."""
 WARM_UP: Final = 3
-"""Number of cycles until every kind of state has expired once, and so has its usual size."""
+"""Number of cycles that are not compared. They take about a minute, after which the first state has expired."""
 ROWS: Final = 10
 """Number of rows of the table; each is the median of its part of the cycles."""
 FOLDER: Final = "age"
@@ -107,9 +108,8 @@ def parts(samples: Sequence[Sample], count: int) -> Iterator[Sequence[Sample]]:
 
 def growth(samples: Sequence[Sample]) -> float | None:
     """Returns the memory of the last tenth ÷ that of the first tenth after the warm-up; None with too few cycles."""
-    warm = [sample["private_mb"] for sample in samples[WARM_UP:]]
-    tenth = -(-len(warm) // 10)
-    return median(warm[-tenth:]) / median(warm[:tenth]) if len(warm) > 1 else None
+    warm = list(samples[WARM_UP:])
+    return ageing(warm, "private_mb") if len(warm) > 1 else None
 
 
 def table(samples: Sequence[Sample]) -> Table:

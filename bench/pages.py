@@ -36,8 +36,8 @@ def available_bytes(meminfo: str) -> int:
 
 @contextmanager
 def backed(wanted_bytes: int) -> Iterator[int]:
-    """Writes to this many bytes of new memory and frees them, except for a page in each block, which stays in use in
-    the context. Yields the number of bytes."""
+    """Writes to this many bytes of new memory and frees them, except for a page in each block, which stays in use
+    until the context ends. Yields the number of bytes."""
     with open("/proc/meminfo") as file:
         size = min(wanted_bytes, MOST_BYTES, int(available_bytes(file.read()) * SHARE_OF_AVAILABLE))
     size -= size % mmap.PAGESIZE

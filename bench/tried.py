@@ -79,8 +79,8 @@ TRIED: Final[Mapping[tuple[str, str], str]] = {
         "the CPU time (six rounds)"
     ),
     ("produce-idempotent", "kafka"): (
-        "as above: the kernel's work for each batch. Up to six batches share a request, which saves as much for Apache "
-        "Kafka as for Odradek"
+        "as above: the kernel's work for each batch. Up to six batches share a request, which saves 0.41 of Apache "
+        "Kafka's CPU time and 0.31 of Odradek's"
     ),
     ("produce-lz4", "kafka"): (
         "a quarter of it inflates the records for their check, half of that in liblz4; a fifth is `pwrite` and "

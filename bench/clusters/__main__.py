@@ -129,7 +129,7 @@ def measured(rows: Sequence[ClusterRow], options: argparse.Namespace, sizes: Siz
     with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="odradek-bench-") as work:
         if shared:
             written_bytes = sizes.records * RECORD_BYTES * len(BROKERS) * len(options.clusters)
-            stack.enter_context(pages.backed(4 * written_bytes))
+            stack.enter_context(pages.backed(4 * written_bytes))  # the brokers and clients need memory as well
             clusters = Clusters(options.clusters, Path(work), sizes, stack, QUICK)
             for place, row in enumerate(shared):
                 warm_up = 0 if options.small else LATER_WARM_UP if place else warmth.MOST_ROUNDS
