@@ -12,7 +12,8 @@ import pytest
 
 from broker.metadata.log import log_config
 from broker.metadata.snapshots import SnapshotRules
-from coordinator.cluster.snapshot import find_snapshots, read_snapshot
+from coordinator.cluster.record import decode_batches
+from coordinator.cluster.snapshot import SnapshotId, find_snapshots, read_snapshot
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.types import uuid_to_text
@@ -21,6 +22,7 @@ from tests.broker.metadata.harness import MetadataHarness
 from tests.coordinator.cluster.given import creatable
 from tests.interop import jvm
 from tests.interop.brokers import ApacheKafka, cluster_id
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.odradek_only
 
@@ -87,6 +89,17 @@ def topics_known(world: MetadataHarness) -> dict[str, tuple[str, int, str]]:
         )
         for topic in image.topics()
     }
+
+
+def latest_snapshot(world: MetadataHarness) -> SnapshotId:
+    *_, latest = find_snapshots(file.name for file in world.folder().iterdir())
+    return latest
+
+
+def end_offset(world: MetadataHarness) -> int:
+    """Returns the offset after the last record in the first segment of the metadata log."""
+    *_, last = decode_batches((world.folder() / f"{0:020}.log").read_bytes())
+    return last.last_offset + 1
 
 
 async def fill(world: MetadataHarness) -> None:
@@ -174,10 +187,11 @@ async def test_a_log_whose_beginning_is_only_in_a_snapshot_of_kafka_is_read(tmp_
             jvm.tool("kafka-topics", *where, "--create", "--topic", topic, "--partitions", "7")
         jvm.tool("kafka-topics", *where, "--delete", "--topic", "second")
         before = topics_told(kafka)
+        end = end_offset(world)
+        wait_until(lambda: latest_snapshot(world).offset >= end)  # the records that idle time adds fill a snapshot
     finally:
         kafka.stop()
-    *_, latest = find_snapshots(file.name for file in world.folder().iterdir())
-    assert latest.offset > 0
+    latest = latest_snapshot(world)
     for file in (*world.folder().glob(f"{0:020}.*"), *world.folder().glob("*.snapshot")):
         file.unlink()
     (world.folder() / f"{latest.offset:020}.log").touch()  # as Kafka's log begins after a snapshot that it has fetched

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import pytest
 
+from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.options import ClusterOptions
@@ -31,11 +32,13 @@ from tests.interop.brokers import CLUSTER_ID
 from tests.interop.quorum import CONTROLLER_ID, Quorum
 from tests.scenarios.controlling import COMMANDS, ControllerScenario, state
 from tests.scenarios.runner import Words, words
+from tests.waiting import wait_until
 from tests.wire import WireClient
 
 R = TypeVar("R")
 
 BROKERS = (1, 2, 3, 4)
+CLUSTER_DEFAULTS = ConfigResource(ResourceType.BROKER, "")
 SESSION_MS = 3_600_000
 """A session timeout that never ends, because the end would depend on time."""
 
@@ -69,7 +72,13 @@ class ApacheScenario(ControllerScenario):
         self._fenced: set[int] = set()
         self.effects = []
         self.controller = ApacheController(WireClient(quorum.joining["controller.quorum.bootstrap.servers"]))  # type: ignore[assignment]
+        wait_until(self.is_ready)
+
+    def is_ready(self) -> bool:
+        """Returns whether the log has the last record that a new controller writes on its own. It is written after the
+        controller has begun to answer."""
         self.read()
+        return "min.insync.replicas" in self.image.configs(CLUSTER_DEFAULTS)
 
     @property
     def image(self) -> Image:
