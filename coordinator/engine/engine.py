@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Final, Generic, NoReturn, TypeVar
 
 from coordinator.engine.clock import Alarm, EngineClock
@@ -46,6 +46,9 @@ E = TypeVar("E")
 P = TypeVar("P")
 """A piece of a storage's content."""
 
+
+STALE_ENTRIES: Final = 64
+"""Stale entries that the heap may have beyond one for each machine; then it is rebuilt."""
 
 EXPIRIES_AT_ONCE: Final = 20
 """Deadlines and their records that the engine handles before other work of the event loop: a group's session takes some
@@ -298,7 +301,18 @@ class Engine(Generic[R]):
             loaded.armed_ms = deadline_ms
             self._serial += 1
             heappush(self._due, (deadline_ms, self._serial, key, loaded))
+            if len(self._due) > 2 * len(self._machines) + STALE_ENTRIES:
+                self._drop_stale()
             self._set_timer()
+
+    def _drop_stale(self) -> None:
+        """Rebuilds the heap without stale entries, which would keep an unloaded machine until its last deadline."""
+        self._due = [
+            (loaded.armed_ms, serial, key, loaded)
+            for serial, (key, loaded) in enumerate(self._machines.items())
+            if loaded.armed_ms != NEVER_MS
+        ]
+        heapify(self._due)
 
     def _set_timer(self) -> None:
         """Sets the timer to the first deadline."""

@@ -1,7 +1,8 @@
 """Timers of a shard: a dict of deadlines, and a heap that finds the earliest.
 
 A heartbeat postpones a deadline far more often than a deadline passes, so postponing only changes the dict: the heap
-keeps the old time, and gets a new entry when that comes. Source: Kafka's CoordinatorTimer.
+keeps the old time, and gets a new entry when that comes. The heap keeps the entries of cancelled timers too, until they
+are more than the timers. Source: Kafka's CoordinatorTimer.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ Action = Callable[[int], GroupResult]
 MAX_RUNS: Final = 4
 """Maximum number of runs of a timer at one time: an action may set its timer for now, as a rebalance without a delay
 does, but an action that always does so would block the event loop."""
+
+STALE_ENTRIES: Final = 64
+"""Stale entries that the heap may have beyond one for each timer; then it is rebuilt."""
 
 MAX_RETRY_MS: Final = 60_000
 """Longest pause of an action that fails repeatedly because of a bug. It is tried for ever: the group may change its
@@ -73,6 +77,7 @@ class Timers:
         self._timers[key] = ShardTimer(deadline_ms, action)
         if self._in_heap.get(key, deadline_ms + 1) > deadline_ms:
             self._push(key, deadline_ms)
+            self._drop_stale()
 
     def postpone(self, key: Hashable, deadline_ms: int) -> bool:
         """Changes the deadline of the key's timer; False if there is none."""
@@ -88,6 +93,7 @@ class Timers:
     def cancel(self, key: Hashable) -> None:
         """Removes the timer, if there is one."""
         self._timers.pop(key, None)
+        self._drop_stale()
 
     def deadline_ms(self, key: Hashable) -> int | None:
         """Returns the timer's deadline; None if it isn't set."""
@@ -137,6 +143,14 @@ class Timers:
                 if timer is not None:
                     self._push(key, timer.deadline_ms)
         return None
+
+    def _drop_stale(self) -> None:
+        """Rebuilds the heap if most of its entries are stale: of cancelled timers, or later than another of the same
+        key. Otherwise it would keep a member that has left until the latest deadline that it ever had."""
+        if len(self._heap) > 2 * len(self._timers) + STALE_ENTRIES:
+            self._heap, self._in_heap = [], {}
+            for key, timer in self._timers.items():
+                self._push(key, timer.deadline_ms)
 
     def _push(self, key: Hashable, deadline_ms: int) -> None:
         self._count += 1  # keys need not be comparable

@@ -6,6 +6,8 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
 from functools import partial
+from random import Random
+from weakref import WeakSet
 
 import pytest
 
@@ -297,6 +299,36 @@ async def test_one_timer_is_armed_at_the_earliest_deadline() -> None:
     assert await first == -1
     setting.clock.advance(100)
     assert await second == -1
+
+
+async def test_unloaded_machines_are_not_kept_until_their_deadlines() -> None:
+    setting, kept = Setting(Memory()), WeakSet[Counter]()
+    for key in range(1_000):
+        shard = Counter()
+        kept.add(shard)
+        shard.waiting = [(5, START_MS + 1_000_000 + key, Ticket())]
+        await setting.engine.load(key, shard, Memory(), Bytes())
+        setting.engine.unload(key)
+    assert len(kept) <= 100
+    setting.clock.advance(2_000_000)
+    assert not setting.failures
+
+
+async def test_machines_are_due_at_their_deadlines_whatever_was_unloaded() -> None:
+    dice, setting = Random(1), Setting(Memory())
+    shards: dict[int, tuple[Counter, int]] = {}
+    for now_ms in range(START_MS, START_MS + 1_000):
+        key, shard = dice.randrange(300), Counter()
+        deadlines_ms = sorted((now_ms + dice.randrange(1, 400) for _ in range(3)), reverse=True)
+        setting.engine.unload(key)
+        await setting.engine.load(key, shard, Memory(), Bytes())
+        for deadline_ms in deadlines_ms:
+            shard.wait([(5, deadline_ms, Ticket())])
+            setting.engine.arm(key)
+        shards[key] = shard, deadlines_ms[-1]
+        setting.clock.advance(1)
+        for shard, deadline_ms in shards.values():
+            assert bool(shard.waiting) == (deadline_ms > now_ms + 1)
 
 
 class Due(Counter):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from random import Random
+from weakref import WeakSet
+
+import pytest
+
 from coordinator.engine.result import Result
 from coordinator.group.records import GroupRecord, GroupResult, offset_gone
 from coordinator.group.timers import Action, Timers
@@ -101,8 +106,59 @@ def test_a_timer_stays_until_its_records_are_applied() -> None:
     assert timers.next_deadline_ms() == 10
 
 
+class Key:
+    """A key that shows by a weak reference whether anything keeps it."""
+
+
+@pytest.mark.parametrize("end", ["cancelled", "run"])
+def test_members_that_come_and_go_leave_little_behind(end: str) -> None:
+    timers, ran = Timers(), Ran()
+    kept: WeakSet[Key] = WeakSet()
+    for now_ms in range(0, 100_000, 10):
+        key = Key()
+        kept.add(key)
+        timers.set(key, now_ms + 300_000, ran.action("join"))
+        timers.set(key, now_ms + 5, ran.action("session"))
+        if end == "cancelled":
+            timers.cancel(key)
+        ran_at(timers, now_ms + 5)
+    assert not timers
+    assert len(ran.names) == (0 if end == "cancelled" else 10_000)
+    assert len(kept) <= 100
+
+
 def test_a_thousand_postponements_leave_one_entry_in_the_heap() -> None:
     timers, ran = Timers(), Ran()
     for time_ms in range(1000):
         timers.set("session", 10_000 + time_ms, ran.action("session"))
     assert len(timers._heap) == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_timer_runs_at_its_deadline_whatever_was_set_postponed_and_cancelled(seed: int) -> None:
+    dice, timers, ran = Random(seed), Timers(), Ran()
+    deadlines: dict[str, int] = {}
+    for now_ms in range(3_000):
+        due = sorted((deadline_ms, name) for name, deadline_ms in deadlines.items() if deadline_ms <= now_ms)
+        ran.names.clear()
+        ran_at(timers, now_ms)
+        assert sorted(ran.names) == sorted((name, now_ms) for _, name in due)
+        for _, name in due:
+            del deadlines[name]
+        for _ in range(3):
+            name = str(dice.randrange(dice.choice([10, 2_000])))
+            deadline_ms = now_ms + dice.choice([1, 10, 100, 1_000])
+            step = dice.randrange(4)
+            if step == 0:
+                timers.cancel(name)
+                deadlines.pop(name, None)
+            elif step == 1:
+                assert timers.postpone(name, deadline_ms) == (name in deadlines)
+                if name in deadlines:
+                    deadlines[name] = deadline_ms
+            else:
+                timers.set(name, deadline_ms, ran.action(name))
+                deadlines[name] = deadline_ms
+        assert {name: timers.deadline_ms(name) for name in timers} == deadlines
+        following = timers.next_deadline_ms()
+        assert not deadlines or (following is not None and following <= min(deadlines.values()))
