@@ -26,7 +26,7 @@ def test_whole_pages_are_backed(size_bytes: int, backed: int) -> None:
 
 def resident_bytes() -> int:
     rollup = Path("/proc/self/smaps_rollup").read_text()
-    return int(next(line for line in rollup.splitlines() if line.startswith("Rss:")).split()[1]) * pages.KIB
+    return int(next(line for line in rollup.splitlines() if line.startswith("Anonymous:")).split()[1]) * pages.KIB
 
 
 def test_a_page_of_each_block_stays_in_use() -> None:

@@ -74,6 +74,7 @@ async def test_a_connection_that_closes_while_it_goes_on_with_its_queue(
 
         client.connection.listener.answer = answer
         served.client().send(produce_frame("t"))  # the first that is answered
+        await until(lambda: answered == 2)
         await asyncio.sleep(0.01)
         assert answered == 2
 

@@ -14,7 +14,7 @@ from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest,
 from protocol.messages.join_group import JoinGroupRequest
 from tests.broker.asking import batch, produce
 from tests.broker.extremes import TOPIC, plausible, without_answer
-from tests.broker.inprocess import request_frame
+from tests.broker.inprocess import LONG_S, request_frame
 from tests.broker.test_extremes import ExtremeBroker, answered, furnish
 from tests.storage.bad_disk import FULL, BadDisk
 
@@ -78,6 +78,6 @@ async def test_a_topic_is_not_created_on_a_full_disk_and_is_once_there_is_room(t
             assert await broker.create(TOPIC) == ErrorCode.KAFKA_STORAGE_ERROR
         broker.empty()
         assert await broker.create(TOPIC) == ErrorCode.NONE
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LONG_S):
             while (await produce(broker.client(), TOPIC, batch(b"v"))).error_code:  # noqa: ASYNC110
                 await asyncio.sleep(0)

@@ -25,7 +25,7 @@ from protocol.primitives import uvarint
 from protocol.records.building import build
 from protocol.records.record import Record
 from protocol.types import NO_UUID
-from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
+from tests.broker.inprocess import LONG_S, Client, InProcess, decode_response, request_frame
 from tests.clock import ManualClock
 from tests.log_lines import Line
 from tests.waiting import until
@@ -43,7 +43,7 @@ def correlation_ids(frames: list[bytes]) -> list[int]:
 
 async def all_frames(client: Client, count: int) -> list[bytes]:
     frames: list[bytes] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LONG_S):
         while len(frames) < count:
             frames += client.wire.take()
             await asyncio.sleep(0)
@@ -313,6 +313,7 @@ async def test_a_request_whose_client_is_gone_before_it_has_begun_is_given_up_qu
         client = served.client()
         client.send(request_frame(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000), 4))
         client.connection.connection_lost(None)
+        gc.collect()  # what earlier tests have left
         with warnings.catch_warnings(record=True) as logged:
             warnings.simplefilter("always")
             for _ in range(3):  # turns of the loop

@@ -26,6 +26,7 @@ from protocol.records.record import Record
 from tests.broker.inprocess import InProcess, request_frame
 from tests.broker.test_listener import HELLO, all_frames, correlation_ids, produce_frame, waiting_fetch
 from tests.log_lines import Line
+from tests.waiting import until
 
 MIB = 1 << 20
 LIMIT = 2 * MIB
@@ -169,7 +170,7 @@ async def test_no_more_is_read_ahead_than_a_constant_while_an_answer_waits(serve
     assert not client.client.wire.reading
     assert client.client.connection.kept_bytes <= 2 * READ_AHEAD_BYTES + FIRST_BYTES
     served.client().send(produce_frame("t"))
-    await asyncio.sleep(0.01)
+    await until(lambda: client.client.wire.reading)
     client.send()
     assert len(await all_frames(client.client, 2)) == 2
     assert memory_of(served).held_bytes == 0

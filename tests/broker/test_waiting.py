@@ -16,7 +16,7 @@ from broker.request.timeouts import Timeouts
 from protocol.api_key import ApiKey
 from protocol.messages.fetch import FetchResponse
 from tests.broker.fetch.test_wire import ALL, filled, request
-from tests.broker.inprocess import InProcess, request_frame
+from tests.broker.inprocess import LONG_S, InProcess, request_frame
 from tests.broker.produce.test_wire import batch
 from tests.broker.produce.test_wire import request as produce_request
 
@@ -104,7 +104,7 @@ async def test_each_ends_at_its_own_time(timeouts: Timeouts) -> None:
     first, second, longer = Scripted(), Scripted(), Scripted()
     for parked, wait_ms in ((first, 1), (second, 2), (longer, LONG_MS)):
         timeouts.add(parked, wait_ms)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LONG_S):
         await second.is_answered.wait()
     assert first.answers == second.answers == [[b"in vain"]]
     assert longer.answers == []

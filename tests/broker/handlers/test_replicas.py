@@ -33,7 +33,7 @@ from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
 )
 from tests.broker.asking import batch, fetch, produce
-from tests.broker.inprocess import Client, InProcess
+from tests.broker.inprocess import LONG_S, Client, InProcess
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ async def test_a_replica_moves_to_another_directory(tmp_path: Path, broker: InPr
     await broker.create_topic("t", 2)
     await produce(client, "t", batch(b"a"))
     assert await move(client, "t", f"{tmp_path}/two", 0) == [ErrorCode.NONE]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LONG_S):
         while (await where(client, "t"))["two"] != [(0, False), (1, False)]:  # noqa: ASYNC110 (a thread copies)
             await asyncio.sleep(0.01)
     assert (await fetch(client, "t")).high_watermark == 1
@@ -96,7 +96,7 @@ async def test_a_move_that_is_throttled_goes_on_once_it_is_not(
         await asyncio.sleep(0)
     assert (await where(client, "t"))["two"] == [(0, True), (1, False)]
     live.layers = live.layers.changed(broker={})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LONG_S):
         while (await where(client, "t"))["two"] != [(0, False), (1, False)]:  # noqa: ASYNC110 (a thread copies)
             await asyncio.sleep(0.01)
 

@@ -153,6 +153,8 @@ async def test_requests_are_answered_while_the_controller_decides_on_a_long_one(
 
 
 async def test_an_error_of_a_decision_whose_client_is_gone_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+    gc.collect()  # what earlier tests have left
+    caplog.clear()
     decisions, go_on = LongDecisions(), threading.Event()
 
     def decide() -> None:

@@ -276,7 +276,7 @@ async def test_a_stranger_sends_no_large_requests(tmp_path: Path) -> None:
 
 
 async def test_a_stranger_has_so_much_time(tmp_path: Path) -> None:
-    async with served(tmp_path, odradek_authentication_timeout_ms="100") as broker:
+    async with served(tmp_path, odradek_authentication_timeout_ms="1500") as broker:
         idle, busy, authenticated = (stranger(broker) for _ in range(3))
         await log_in(authenticated)
         busy.send(b"\0")

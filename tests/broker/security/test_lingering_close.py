@@ -59,7 +59,7 @@ async def test_who_is_refused_may_hang_up_first(tmp_path: Path, reasons: list[st
 
 
 async def test_who_does_not_is_closed_after_a_moment(tmp_path: Path, reasons: list[str]) -> None:
-    async with served(tmp_path, odradek_authentication_timeout_ms="100") as broker:
+    async with served(tmp_path, odradek_authentication_timeout_ms="1500") as broker:
         clients = [await rejected_client(broker) for _ in range(2)]
         other = stranger(broker)
         await handshake(other, "LOGIN")

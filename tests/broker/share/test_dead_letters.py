@@ -24,7 +24,7 @@ from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRe
 from protocol.records import batch
 from protocol.records.building import build
 from protocol.records.record import Record, read_records
-from tests.broker.inprocess import InProcess
+from tests.broker.inprocess import LONG_S, InProcess
 from tests.broker.share.test_share_fetch import GROUP, OPTIONS, Fetching, acquired, eventually
 from tests.waiting import until
 
@@ -71,7 +71,7 @@ async def alter(fetching: Fetching, kind: int, resource: str, options: Mapping[s
 
 
 async def letters(broker: InProcess, count: int) -> list[Record]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LONG_S):
         while True:
             partition = broker.server.broker.replicas.topic(QUEUE).get(0)
             if partition is not None and partition.high_watermark >= count:

@@ -28,7 +28,7 @@ from protocol.records import batch
 from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
-from tests.broker.inprocess import InProcess
+from tests.broker.inprocess import LONG_S, InProcess
 from tests.broker.share.test_dead_letters import DLQ_OPTIONS, begin, configure
 from tests.broker.share.test_share_fetch import (
     GROUP,
@@ -143,13 +143,13 @@ def keyed(*keys: str) -> list[Record]:
 
 async def test_a_delayed_record_comes_after_those_behind_it(directory: Path) -> None:
     async with scanning(directory, odradek_share_delivery_delay_header=HEADER) as fetching:
-        record = delayed(400)
+        record = delayed(2_000)
         append(fetching, record, delayed(0), *keyed("", ""))
         epoch, response = await eventually(fetching, 0)
         assert acquired(response) == [(1, 3, 1)]
         response = await fetching.fetch(epoch, (1, 3, ACCEPT), max_wait_ms=5_000)
         assert acquired(response) == [(0, 0, 1)]
-        assert now_ms() >= record.timestamp + 400
+        assert now_ms() >= record.timestamp + 2_000
         await fetching.fetch(epoch + 1, (0, 0, ACCEPT))
         (hosted,) = fetching.broker.server.broker.share_groups._hosted.values()
         assert hosted.machine.start_offset == 4
@@ -245,7 +245,7 @@ async def test_options_that_are_set_and_unset_find_every_record(directory: Path)
 
 
 async def test_a_rejected_record_frees_its_key_while_its_dead_letter_is_still_to_be_written(directory: Path) -> None:
-    async with InProcess(directory, DLQ_OPTIONS) as broker, asyncio.timeout(10):
+    async with InProcess(directory, DLQ_OPTIONS) as broker, asyncio.timeout(LONG_S):
         fetching = await begin(broker)
         await configure(fetching, share_auto_offset_reset="earliest", odradek_share_order_by_key="true")
         append(fetching, *keyed("a"))

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,7 +37,11 @@ class Standalone(NamedTuple):
     def executors(self, worker: int = 0) -> list[int]:
         """Returns the processes that a worker has started for jobs."""
         tasks = Path(f"/proc/{self.workers[worker].pid}/task").iterdir()
-        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+        children = list[int]()
+        for task in tasks:
+            with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
+                children += map(int, (task / "children").read_text().split())
+        return children
 
     def ran(self) -> list[str]:
         """Returns the names of the jobs for which workers have started executors."""
@@ -47,7 +51,8 @@ class Standalone(NamedTuple):
         """Kills the executors of a worker. Returns their number."""
         victims = self.executors(worker)
         for number in victims:
-            os.kill(number, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
         return len(victims)
 
 

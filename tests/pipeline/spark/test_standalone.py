@@ -93,7 +93,7 @@ def test_an_executor_that_is_killed_costs_nothing(
     deadline = time.monotonic() + TIMEOUT_S
     while not under_way(kind, topic, store, other) and time.monotonic() < deadline and job.poll() is None:
         time.sleep(0.02)  # a job tells nobody that it has begun
-    victims = workers.kill_executors()
+    victims = workers.kill_executors() or workers.kill_executors(1)
     out, _ = job.communicate(timeout=TIMEOUT_S)
 
     assert job.returncode == 0, out.decode()[-3000:]

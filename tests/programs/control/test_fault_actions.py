@@ -159,7 +159,7 @@ async def test_errors_of_other_shapes(broker: Controlled, client: Client) -> Non
 
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_an_answer_comes_later(broker: Controlled, client: Client, when: str) -> None:
-    fault = await broker.fault(api="Produce", delay_ms=50, when=when)
+    fault = await broker.fault(api="Produce", delay_ms=1_000, when=when)
     client.send(request_frame(produce_request(TOPIC, (0, ONE)), PRODUCE_VERSION))
     await turns()
     assert not client.wire.sent
