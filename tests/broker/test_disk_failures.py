@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Prod
 from protocol.types import TopicPartition
 from storage.disk import Space
 from storage.failure import LogDirFailure
-from tests.broker.inprocess import Client, InProcess
+from tests.broker.inprocess import LONG_S, Client, InProcess
 from tests.storage.bad_disk import BROKEN, FULL, BadDisk
 from tests.storage.writing import batch
 from tests.waiting import until
@@ -116,7 +117,10 @@ async def test_a_failed_flush_takes_the_directory_offline(tmp_path: Path) -> Non
         bad = broker.partition_in("bad")
         assert await produce(client, bad) == ErrorCode.NONE
         disk.fault = broken("/bad/", "fsync")
-        await until(lambda: broker.server.broker.replicas.is_offline(TopicPartition(TOPIC, bad)))
+        async with asyncio.timeout(LONG_S):
+            while await produce(client, bad) == ErrorCode.NONE:  # noqa: ASYNC110 (the first may be flushed before)
+                await asyncio.sleep(0.05)
+        assert broker.server.broker.replicas.is_offline(TopicPartition(TOPIC, bad))
         assert await produce(client, bad) == ErrorCode.KAFKA_STORAGE_ERROR
 
 

@@ -21,6 +21,7 @@ from storage.config import LogConfig
 from storage.disk import OsDisk
 from storage.log import Log
 from tests.broker.following import acknowledge, follow, led
+from tests.waiting import until
 
 LIMIT = 1_000
 
@@ -100,12 +101,12 @@ async def test_a_batch_that_is_full_is_written_before_the_next_begins(setting: S
 
 
 async def test_a_linger_time_gathers_over_several_turns(tmp_path: Path) -> None:
-    setting = Setting(tmp_path, linger_ms=20)
+    setting = Setting(tmp_path, linger_ms=500)
     setting.storage.append([Piece(b"a")])
     await asyncio.sleep(0)
     setting.storage.append([Piece(b"b")])
     assert setting.written() == []
-    await asyncio.sleep(0.05)
+    await until(setting.written)
     assert setting.written() == [[b"a", b"b"]]
 
 
