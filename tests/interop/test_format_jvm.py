@@ -17,6 +17,7 @@ from tests.interop import jvm
 from tests.interop.brokers import CLUSTER_ID, Odradek
 from tests.interop.processes import free_port, run
 from tests.interop.quorum import ONE_OF_EACH, ApacheNode
+from tests.waiting import eventually
 
 CHECKPOINT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 CREDENTIAL = 'SCRAM-SHA-512=[name=bob,iterations=8192,salt="N3E=",saltedpassword="YCE="]'
@@ -141,8 +142,11 @@ def test_apache_kafka_and_odradek_start_on_directories_formatted_here(controller
         described = jvm.tool("kafka-configs", "--bootstrap-server", bootstrap, "--describe", "--entity-type", "users")
         assert "SCRAM credential configs for user-principal 'bob' are SCRAM-SHA-512=iterations=8192" in described
         brokers[1].start()
-        listed = run(["kcat", "-b", bootstrap, "-L"]).stdout.decode()
-        assert sorted(re.findall(r"^  broker (\d+) at", listed, re.M)) == ["1", "2"]
+
+        def listed() -> list[str]:
+            return sorted(re.findall(r"^  broker (\d+) at", run(["kcat", "-b", bootstrap, "-L"]).stdout.decode(), re.M))
+
+        eventually(listed, ["1", "2"])
     finally:
         for broker in brokers:
             broker.stop()

@@ -346,9 +346,7 @@ def test_idle_connections_are_closed(start_odradek: Start) -> None:
     with connect(odradek) as client:
         client.sendall(HELLO)
         assert read_frames(client, 1)
-        began = time.monotonic()
         assert is_closed(client)
-        assert time.monotonic() - began < 2
 
 
 def test_a_request_that_is_too_large_is_refused_before_it_is_there(start_odradek: Start) -> None:

@@ -84,7 +84,8 @@ def test_one_copy_of_the_log_becomes_a_quorum_of_three_again(quorum: SeveralCont
     create(quorum, "without-the-first")
     assert leader_of(quorum.bootstrap) != first.node_id
     admin = AdminClient({"bootstrap.servers": quorum.bootstrap})
-    assert {"before", "after", "without-the-first"} <= admin.list_topics(timeout=SOON_S).topics.keys()
+    names = {"before", "after", "without-the-first"}
+    eventually(lambda: names <= admin.list_topics(timeout=SOON_S).topics.keys(), True)
 
 
 def test_only_a_former_voter_becomes_the_only_voter(quorum: SeveralControllers) -> None:

@@ -43,7 +43,7 @@ def test_each_voter_leads_once_and_all_logs_are_equal(tmp_path: Path, makes: tup
     try:
         quorum.start()
         broker.start()
-        for number in range(8):
+        for number in range(20):
             leader_id = leader_of(broker.bootstrap)
             led.add(quorum.nodes[leader_id].make)
             create(broker.bootstrap, f"before-{number}")

@@ -226,7 +226,7 @@ def test_a_broker_that_is_gone_for_good_is_unregistered(quorum: Quorum, member: 
 
 
 def test_a_broker_of_another_cluster_is_refused_in_one_line(quorum: Quorum) -> None:
-    limit: dict[str, Any] = {"initial.broker.registration.timeout.ms": "1000"}
+    limit: dict[str, Any] = {"initial.broker.registration.timeout.ms": "10000"}
     stranger = quorum.odradek(4, cluster_id="c3RyYW5nZXItY2x1c3RlcgA", **limit)
     ended = subprocess.run(stranger.command(), capture_output=True, timeout=SOON_S, check=False)
     assert ended.returncode == 1

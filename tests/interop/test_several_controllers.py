@@ -72,7 +72,7 @@ def test_every_controller_may_die_once_and_no_change_is_lost(cluster: Cluster) -
         assert leader_of(cluster.broker.bootstrap) != leader_id
         cluster.quorum.nodes[leader_id].start()
         eventually(cluster.lags, dict.fromkeys(DIRECTORIES, 0), within_s=SOON_S)
-    assert cluster.topics == sorted(expected)
+    eventually(lambda: cluster.topics, sorted(expected), within_s=SOON_S)
 
 
 def test_a_controller_that_stops_hands_over(cluster: Cluster) -> None:
@@ -81,7 +81,7 @@ def test_a_controller_that_stops_hands_over(cluster: Cluster) -> None:
     assert cluster.quorum.nodes[leader_id].stop() == 0
     cluster.create("after")
     assert leader_of(cluster.broker.bootstrap) != leader_id
-    assert cluster.topics == ["after", "before"]
+    eventually(lambda: cluster.topics, ["after", "before"], within_s=SOON_S)
 
 
 def test_all_controllers_die_and_come_back_with_every_change(cluster: Cluster) -> None:
@@ -91,7 +91,7 @@ def test_all_controllers_die_and_come_back_with_every_change(cluster: Cluster) -
         node.kill9()
     cluster.quorum.start()
     cluster.create("more")
-    assert cluster.topics == sorted([*names, "more"])
+    eventually(lambda: cluster.topics, sorted([*names, "more"]), within_s=SOON_S)
 
 
 def test_without_a_majority_nothing_is_changed(cluster: Cluster) -> None:
@@ -106,7 +106,7 @@ def test_without_a_majority_nothing_is_changed(cluster: Cluster) -> None:
     for node in others:
         node.start()
     cluster.create("later")
-    assert "later" in cluster.topics
+    eventually(lambda: "later" in cluster.topics, True, within_s=SOON_S)
 
 
 def test_a_controller_that_lost_its_disk_fetches_a_snapshot(cluster: Cluster) -> None:

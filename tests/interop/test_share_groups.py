@@ -71,29 +71,32 @@ def test_a_record_is_not_delivered_more_often_than_its_limit(consumers: Consumer
     consumers.produce(topic, 1)
     consumers.open("a", topic, EXPLICIT)
     deliveries = []
-    while records := consumers.poll("a", timeout_s=3):
+    records = consumers.poll("a")
+    while records:
         deliveries += [record.delivery for record in records]
         consumers.acknowledge("a", "RELEASE", 0)
         consumers.commit("a")
+        records = consumers.poll("a", timeout_s=3)
     assert deliveries == [1, 2, 3]
     consumers.close("a")
 
 
 def test_a_lock_that_is_renewed_holds(consumers: Consumers, broker: Broker, topic: str) -> None:
-    consumers.create(broker, topic)
+    lock_s = 4
+    consumers.create(broker, topic, share_record_lock_duration_ms=str(1000 * lock_s))
     consumers.produce(topic, 1)
     consumers.open("a", topic, EXPLICIT)
     consumers.open("b", topic, EXPLICIT)
     assert offsets(consumers.poll("a", 1)) == [0]
     for _ in range(4):
-        time.sleep(LOCK_S / 2)  # half of the lock's time, in real time as the client has no clock of its own
+        time.sleep(lock_s / 2)  # half of the lock's time, in real time as the client has no clock of its own
         consumers.acknowledge("a", "RENEW", 0)
         assert consumers.commit("a") == []
         assert consumers.poll("b", timeout_s=0.1) == []
         assert [(record.offset, record.delivery) for record in consumers.poll("a", 1)] == [(0, 1)]
     consumers.acknowledge("a", "ACCEPT", 0)
     assert consumers.commit("a") == []
-    assert consumers.poll("b", timeout_s=LOCK_S + 1) == []
+    assert consumers.poll("b", timeout_s=lock_s + 1) == []
     consumers.close("a")
     consumers.close("b")
 

@@ -84,15 +84,6 @@ def broker(tmp_path: Path, collector: Collector, metrics_address: str) -> Iterat
 
 
 def test_clients_as_they_are_push_to_all_receivers(broker: Odradek, collector: Collector, metrics_address: str) -> None:
-    arguments = ("--alter", "--name", "all", "--metrics", "*", "--interval", "500")
-    jvm.tool("kafka-client-metrics", "--bootstrap-server", broker.bootstrap, *arguments)
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "client.id": "of-librdkafka"})
-    producer.produce("t", b"x")
-    load = ("--num-records", "200", "--record-size", "10", "--throughput", "100", "--producer-props")
-    settings = (f"bootstrap.servers={broker.bootstrap}", "client.id=of-java")
-    jvm.tool("kafka-producer-perf-test", "--topic", "t", *load, *settings)
-    producer.produce("t", b"x")
-
     def scrape() -> str:
         with urllib.request.urlopen(f"http://{metrics_address}/metrics") as page:
             return str(page.read(), "utf-8")
@@ -100,10 +91,20 @@ def test_clients_as_they_are_push_to_all_receivers(broker: Odradek, collector: C
     def series(client_id: str) -> list[str]:
         return [line for line in scrape().splitlines() if line.startswith("clients_") and f'"{client_id}"' in line]
 
+    arguments = ("--alter", "--name", "all", "--metrics", "*", "--interval", "2000")
+    jvm.tool("kafka-client-metrics", "--bootstrap-server", broker.bootstrap, *arguments)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "client.id": "of-librdkafka"})
+    producer.produce("t", b"x")
+    load = ("--num-records", "800", "--record-size", "10", "--throughput", "100", "--producer-props")
+    settings = (f"bootstrap.servers={broker.bootstrap}", "client.id=of-java")
+    jvm.tool("kafka-producer-perf-test", "--topic", "t", *load, *settings)
+    queued = "clients_org_apache_kafka_producer_record_queue_time_avg"
+    wait_until(lambda: any(queued in line for line in series("of-java")))  # until four seconds after its last push
+    producer.produce("t", b"x")
+
     names = {"of-librdkafka", "of-java"}
     wait_until(lambda: collector.clients() >= names, lambda: f"the collector has {collector.clients()}")
     wait_until(lambda: series("of-librdkafka"), lambda: "librdkafka's metrics are not in /metrics")
-    assert any("clients_org_apache_kafka_producer_record_queue_time_avg" in line for line in series("of-java"))
     read = run(["kcat", "-b", broker.bootstrap, "-C", "-t", TOPIC, "-e", "-f", "%h\\n"]).stdout.decode()
     assert all(f"client_id={name}," in read for name in names)
     producer.flush()

@@ -34,7 +34,7 @@ class Kcat:
 
     def produce(self, access: Access, topic: str, values: Sequence[bytes]) -> None:
         lines = b"".join(value + b"\n" for value in values)
-        self._run(access, "-P", "-t", topic, "-p", "0", "-X", "message.timeout.ms=2000", stdin=lines)
+        self._run(access, "-P", "-t", topic, "-p", "0", "-X", "message.timeout.ms=10000", stdin=lines)
 
     def consume(self, access: Access, topic: str, count: int) -> list[bytes]:
         return self._run(access, "-C", "-t", topic, "-p", "0", "-o", "beginning", "-c", str(count)).splitlines()
