@@ -265,8 +265,8 @@ class ShareGroups:
     def _connection_closed(self, connection: ClientConnection) -> None:
         for session in self.sessions.of_connection(connection):
             self.close_session(session.key)
-            if not self.sessions.has_members(session.key.group_id):
-                self.forget_group(session.key.group_id)
+        for group_id in self.sessions.left(connection):  # also if the members had ended their sessions before
+            self.forget_group(group_id)
 
 
 def persister_class(name: str) -> str:

@@ -78,6 +78,8 @@ class ShareSessions:
     def __init__(self) -> None:
         self._sessions: dict[SessionKey, ShareSession] = {}
         self._members: Counter[str] = Counter()
+        self._groups: dict[ClientConnection, set[str]] = {}
+        """The groups of the sessions that were opened on a connection, also of those that have ended."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -110,6 +112,7 @@ class ShareSessions:
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         session = self._sessions[key] = ShareSession(key, partitions, connection)
         self._members[key.group_id] += 1
+        self._groups.setdefault(connection, set()).add(key.group_id)
         return session
 
     def remove(self, key: SessionKey) -> ShareSession | None:
@@ -124,9 +127,10 @@ class ShareSessions:
         """Returns the sessions that were opened on a connection."""
         return [session for session in self._sessions.values() if session.connection is connection]
 
+    def left(self, connection: ClientConnection) -> list[str]:
+        """Returns the groups that have no session any more and had one on this connection, which has closed."""
+        return [group_id for group_id in self._groups.pop(connection, ()) if group_id not in self._members]
+
     def of_group(self, group_id: str) -> list[ShareSession]:
         """Returns the sessions of a group's members."""
         return [session for session in self._sessions.values() if session.key.group_id == group_id]
-
-    def has_members(self, group_id: str) -> bool:
-        return group_id in self._members

@@ -273,6 +273,26 @@ async def test_the_last_fetch_takes_acknowledgements_and_ends_the_session(direct
         assert acquired(response) == [(2, 3, 2)]
 
 
+@pytest.mark.parametrize("ends", [True, False], ids=["its session ended before", "its session is open"])
+async def test_the_last_member_to_close_its_connection_leaves_nothing_loaded(directory: Path, ends: bool) -> None:
+    async with serving(directory) as fetching:
+        groups = fetching.broker.server.broker.share_groups
+        fetching.append(4)
+        epoch, _ = await eventually(fetching, 0)
+        other = Fetching(fetching.broker, fetching.topic_id)
+        await other.fetch(0, member_id="other")
+        for member, name, at in ((other, "other", 1), (fetching, MEMBER, epoch)):
+            assert len(groups.at_work()) == 1
+            if ends:
+                await member.fetch(-1, member_id=name)
+                assert (await member.fetch(at, member_id=name)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+            member.client.connection.connection_lost(None)
+        assert groups.at_work() == []
+        again = Fetching(fetching.broker, fetching.topic_id)
+        _, response = await eventually(again, 0)
+        assert acquired(response) == [(0, 3, 2)]
+
+
 async def test_sessions_have_epochs_and_a_limit(directory: Path) -> None:
     async with serving(directory, **{"group.share.max.share.sessions": "1"}) as fetching:
         assert (await fetching.fetch(1)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
