@@ -28,6 +28,11 @@ grow with every consumer's reads. Releasing a megabyte takes a few microseconds;
 """
 
 
+MAX_LOADED: Final = 1024
+"""Maximum number of mappings that count as read, whatever their size: each small read of a growing segment may map it
+anew."""
+
+
 class Closable(Protocol):
     """A resource that can be closed, and opens itself again at its next use."""
 
@@ -69,10 +74,10 @@ class LoadedPages:
         self._size_bytes = 0
 
     def add(self, mapping: Loadable, size_bytes: int) -> None:
-        """Counts `size_bytes` of the mapping that are about to be read; beyond the limit, releases all pages."""
+        """Counts `size_bytes` of the mapping that are about to be read; beyond a limit, releases all pages."""
         self._mappings[id(mapping)] = ref(mapping)
         self._size_bytes += size_bytes
-        if self._size_bytes > self.limit_bytes:
+        if self._size_bytes > self.limit_bytes or len(self._mappings) > MAX_LOADED:
             read, self._mappings, self._size_bytes = self._mappings, {}, 0
             for reference in tuple(read.values()):
                 live = reference()

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Final
 
-RECENT_BATCHES: Final = 4096
+RECENT_BATCHES: Final = 1024
 """Minimum number of remembered batches. Older batches are found by the index, which has an entry every few kilobytes.
 """
+INT64: Final = "q"
 
 
 class RecentBatches:
-    """Base offsets and positions, both ascending. Two lists, because a list of pairs takes three times the memory."""
+    """Base offsets and positions, both ascending: 16 to 32 KB for a partition, of which a broker may have thousands.
+    Lists of integers would take five times as much."""
 
     __slots__ = ("offsets", "positions")
 
     def __init__(self) -> None:
-        self.offsets: list[int] = []
-        self.positions: list[int] = []
+        self.offsets = array(INT64)
+        self.positions = array(INT64)
 
     def add(self, base_offset: int, position: int) -> None:
         """Adds an appended batch; sometimes drops the oldest batches, many at a time."""
@@ -31,5 +34,5 @@ class RecentBatches:
         return bool(self.offsets) and offset >= self.offsets[0]
 
     def clear(self) -> None:
-        self.offsets = []
-        self.positions = []
+        self.offsets = array(INT64)
+        self.positions = array(INT64)

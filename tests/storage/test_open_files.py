@@ -49,6 +49,22 @@ def test_a_resource_that_its_owner_drops_is_not_kept_alive() -> None:
     assert remaining.is_open
 
 
+class Pages:
+    def __init__(self) -> None:
+        self.unloads = 0
+
+    def unload(self) -> None:
+        self.unloads += 1
+
+
+def test_small_reads_of_many_mappings_are_not_remembered_for_ever() -> None:
+    loaded = OpenFiles().loaded
+    mappings = [Pages() for _ in range(10_000)]
+    for mapping in mappings:
+        loaded.add(mapping, 1)
+    assert sum(mapping.unloads for mapping in mappings) > 8_000
+
+
 def test_two_disks_of_a_process_share_nothing(tmp_path: Path) -> None:
     first = open_log(tmp_path / "a" / "orders-0", config(segment_bytes=500), disk=OsDisk(OpenFiles(mappings=1)))
     second = open_log(tmp_path / "b" / "orders-0", config(segment_bytes=500), disk=OsDisk(OpenFiles(mappings=1)))

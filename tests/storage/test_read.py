@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 
@@ -162,6 +163,18 @@ def test_a_long_active_segment_forgets_the_places_of_its_older_batches(
     for offset in range(60):
         assert read_header(log.read(offset, 1).parts[0]).base_offset == offset - offset % 2
     assert values(read_all(log)) == written
+
+
+def test_the_places_of_recent_batches_take_little_memory() -> None:
+    recent = recent_module.RecentBatches()
+    tracemalloc.start()
+    try:
+        for number in range(20_000):
+            recent.add(1_000_000 + number, 1_000 * number)
+        size_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size_bytes < 64_000
 
 
 def test_an_idle_log_has_no_file_open(tmp_path: Path) -> None:
