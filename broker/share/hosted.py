@@ -79,10 +79,10 @@ class Hosted:
     ) -> None:
         self.key = key
         self.partition = partition
-        self.machine = SharePartition(Limits(), self.wake)
-        self._scanner: RecordScanner | None = None
         self.queue = FetchQueue(lambda: self.machine.is_active and self.machine.can_acquire)
         """The fetches that wait for records, or until more may be in flight."""
+        self.machine = SharePartition(Limits(), self.queue.wake_all)
+        self._scanner: RecordScanner | None = None
         self._current_config = config
         self.config = config()
         """The group's options, which `refresh` keeps current."""
@@ -153,7 +153,7 @@ class Hosted:
             self._burying.cancel()
         if self._scanner is not None:
             self._scanner.stop()
-        self.wake()
+        self.queue.end()
 
     def features_changed(self) -> None:
         """Applies the group's options again, because some depend on the cluster's features."""
@@ -186,7 +186,7 @@ class Hosted:
             if not (config.odradek_share_order_by_key or config.odradek_share_delivery_delay_header):
                 return
             name = f"{self.key.group_id}:{self.partition.name}"
-            self._scanner = RecordScanner(name, self.machine, self.wake, self._clock, self._workers)
+            self._scanner = RecordScanner(name, self.machine, self.queue.wake_all, self._clock, self._workers)
         self._scanner.configure(config)
         self.wake()
 

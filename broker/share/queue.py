@@ -47,6 +47,12 @@ class FetchQueue:
         for waiter in tuple(self._waiters):
             waiter.wake()
 
+    def end(self) -> None:
+        """Wakes all waiters of a share partition that is unloaded; later offers find no room. The queue forgets its
+        owner, so that both are freed at once."""
+        self._has_room = _no_room
+        self.wake_all()
+
     def offer(self) -> None:
         """Wakes the waiters one after the other, after this turn of the event loop, so that the acknowledging member
         may acquire first.
@@ -68,3 +74,7 @@ class FetchQueue:
             if waiter in self._waiters and not waiter.woken.done():
                 waiter.wake()
                 return
+
+
+def _no_room() -> bool:
+    return False

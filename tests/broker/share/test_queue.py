@@ -4,6 +4,8 @@ acquired."""
 from __future__ import annotations
 
 import asyncio
+import gc
+from weakref import ref
 
 from broker.request.sleeper import Sleeper
 from broker.share.queue import FetchQueue
@@ -67,3 +69,21 @@ async def test_all_are_woken_where_everything_may_be_different() -> None:
     line = Line(room=0)
     line.queue.wake_all()
     assert line.woken == [True] * 3
+
+
+async def test_a_queue_that_has_ended_wakes_all_offers_nothing_and_does_not_keep_its_owner() -> None:
+    line = Line(room=3)
+    queue, owner = line.queue, ref(line)
+    gc.disable()
+    try:
+        line.queue.end()
+        assert line.woken == [True, True, True]
+        del line
+        assert owner() is None
+    finally:
+        gc.enable()
+    late = Sleeper(1)
+    queue.add(late)
+    queue.offer()
+    await asyncio.sleep(0)
+    assert not late.woken.done()
