@@ -20,6 +20,7 @@ from broker.replica.topics import OwnTopic
 from broker.shards.environment import Environment
 from broker.shards.storage import PartitionStorage, Sized
 from broker.shards.translations import seen_by_client
+from client.futures import retrieve
 from coordinator.engine.engine import Engine
 from coordinator.engine.loaded import Status
 from coordinator.engine.machine import Machine, Serde
@@ -185,11 +186,13 @@ class Coordinator(Generic[S, R]):
         """Creates the topic once, for all clients that come to a new broker at the same time."""
         if self._creation is None:
             self._creation = asyncio.ensure_future(self._create())
-        try:
-            await asyncio.shield(self._creation)
-        finally:
-            if self._creation is not None and self._creation.done():
-                self._creation = None
+            self._creation.add_done_callback(self._created)
+        await asyncio.shield(self._creation)
+
+    def _created(self, creation: asyncio.Future[None]) -> None:
+        """Ends the creation, also if the clients that waited for it are gone: the next client tries again."""
+        self._creation = None
+        retrieve(creation)
 
     async def _create(self) -> None:
         creatable = self.topic.creatable(self.environment.config)

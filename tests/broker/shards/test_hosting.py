@@ -1,12 +1,18 @@
-"""Tests the partition that a key belongs to, and the errors that a coordinator's clients get."""
+"""Tests the partition that a key belongs to, the creation of a coordinator's topic, and the errors that its clients
+get."""
 
 from __future__ import annotations
+
+import asyncio
+from pathlib import Path
 
 import pytest
 
 from broker.shards.translations import CLIENTS, seen_by_client
 from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import hash_map_order, java_hash
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from tests.broker.inprocess import InProcess, request_frame
 
 
 @pytest.mark.parametrize(
@@ -34,3 +40,25 @@ def test_errors_of_the_log_become_errors_of_a_coordinator() -> None:
     assert seen_by_client(KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)).code is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert seen_by_client(KafkaError(ErrorCode.ILLEGAL_GENERATION)).code is ErrorCode.ILLEGAL_GENERATION
     assert not set(CLIENTS) & set(CLIENTS.values())
+
+
+async def test_a_creation_that_fails_after_its_client_has_gone_is_no_fault_and_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: heard.append(context))
+    fails = asyncio.get_running_loop().create_future()
+    request = FindCoordinatorRequest(key="g", key_type=0)
+    async with InProcess(tmp_path, {"offsets.topic.replication.factor": "1"}) as broker:
+        with monkeypatch.context() as patched:
+            patched.setattr(broker.server.broker.topics, "create_own", lambda creatable: fails)
+            client = broker.client()
+            client.send(request_frame(request, 3))
+            await broker.settled()
+            client.connection.connection_lost(None)
+            await broker.settled()
+            fails.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+            await broker.settled()
+        answer = await broker.client().ask(request, 3, FindCoordinatorResponse)
+    assert answer.error_code == ErrorCode.NONE
+    assert not heard
