@@ -11,8 +11,7 @@ import pytest
 from broker.shards.translations import CLIENTS, seen_by_client
 from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import hash_map_order, java_hash
-from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from tests.broker.inprocess import InProcess, request_frame
+from tests.broker.inprocess import InProcess
 
 
 @pytest.mark.parametrize(
@@ -48,17 +47,15 @@ async def test_a_creation_that_fails_after_its_client_has_gone_is_no_fault_and_i
     heard: list[dict[str, object]] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: heard.append(context))
     fails = asyncio.get_running_loop().create_future()
-    request = FindCoordinatorRequest(key="g", key_type=0)
     async with InProcess(tmp_path, {"offsets.topic.replication.factor": "1"}) as broker:
         with monkeypatch.context() as patched:
             patched.setattr(broker.server.broker.topics, "create_own", lambda creatable: fails)
-            client = broker.client()
-            client.send(request_frame(request, 3))
+            client = asyncio.ensure_future(broker.server.broker.groups.leader_of("g"))
             await broker.settled()
-            client.connection.connection_lost(None)
+            assert not client.done()
+            client.cancel()
             await broker.settled()
             fails.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
             await broker.settled()
-        answer = await broker.client().ask(request, 3, FindCoordinatorResponse)
-    assert answer.error_code == ErrorCode.NONE
+        assert await broker.server.broker.groups.leader_of("g") == broker.server.broker.config.node_id
     assert not heard
