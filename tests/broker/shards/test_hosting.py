@@ -46,16 +46,23 @@ async def test_a_creation_that_fails_after_its_client_has_gone_is_no_fault_and_i
 ) -> None:
     heard: list[dict[str, object]] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: heard.append(context))
-    fails = asyncio.get_running_loop().create_future()
+    asked, fails = asyncio.Event(), asyncio.get_running_loop().create_future()
+
+    async def create_own(_: object) -> None:
+        asked.set()
+        await fails
+
     async with InProcess(tmp_path, {"offsets.topic.replication.factor": "1"}) as broker:
+        groups = broker.server.broker.groups
         with monkeypatch.context() as patched:
-            patched.setattr(broker.server.broker.topics, "create_own", lambda creatable: fails)
-            client = asyncio.ensure_future(broker.server.broker.groups.leader_of("g"))
-            await broker.settled()
-            assert not client.done()
+            patched.setattr(broker.server.broker.topics, "create_own", create_own)
+            client = asyncio.ensure_future(groups.leader_of("g"))
+            await asked.wait()
             client.cancel()
-            await broker.settled()
+            with pytest.raises(asyncio.CancelledError):
+                await client
             fails.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
-            await broker.settled()
-        assert await broker.server.broker.groups.leader_of("g") == broker.server.broker.config.node_id
+            for _ in range(3):  # the creation fails, and then its callbacks run
+                await asyncio.sleep(0)
+        assert await groups.leader_of("g") == broker.server.broker.config.node_id
     assert not heard
