@@ -53,17 +53,21 @@ class Accepting:
         self._clock = clock
         self._accepts = accepts
         self._rest = rest
+        self._is_closed = False
+        self._is_connecting = False
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def close(self) -> None:
         """Accepts no more connections: the kernel rejects waiting and new clients."""
-        self._task.cancel()
+        self._is_closed = True
+        if not self._is_connecting:  # uvloop would close the new connection's transport, and not tell its protocol
+            self._task.cancel()
         # asyncio itself would do so a turn later, when the descriptor may belong to another file.
         asyncio.get_running_loop().remove_reader(self._sock)
         self._sock.close()
 
     async def _run(self) -> None:
-        while True:
+        while not self._is_closed:
             try:
                 await self._accept()
             except OSError as error:
@@ -87,8 +91,13 @@ class Accepting:
                 return
             accepted, address = self._sock.accept()
         accepted.setblocking(False)
+        self._is_connecting = True
         try:
-            await loop.connect_accepted_socket(self._make_protocol, accepted)
+            transport, _ = await loop.connect_accepted_socket(self._make_protocol, accepted)
         except BaseException:
             accepted.close()
             raise
+        finally:
+            self._is_connecting = False
+        if self._is_closed:
+            transport.abort()

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 import pytest
@@ -14,6 +15,7 @@ import uvloop
 from broker import accepting
 from broker.accepting import AGAIN_MS, Accepting
 from broker.clock import Clock, SystemClock
+from tests.broker.inprocess import LONG_S
 
 LOCALHOST = "127.0.0.1"
 MANY = 20
@@ -236,5 +238,34 @@ def test_after_its_close_nobody_is_accepted(run: Run, sock: socket.socket) -> No
             await asyncio.get_running_loop().sock_recv(waiting, 1)
         assert came == []
         waiting.close()
+
+    run(scenario())
+
+
+class Closing(asyncio.Protocol):
+    """Closes the door as soon as it is connected, and records its end."""
+
+    def __init__(self, doors: list[Accepting], ended: asyncio.Future[Exception | None]) -> None:
+        self._doors = doors
+        self._ended = ended
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._doors[0].close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended.set_result(exc)
+
+
+def test_a_connection_that_is_made_while_the_door_closes_is_told_its_end(run: Run, sock: socket.socket) -> None:
+    async def scenario() -> None:
+        doors: list[Accepting] = []
+        ended: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+        doors.append(Accepting(sock, lambda: Closing(doors, ended), SystemClock()))
+        with peer_of(sock) as peer:
+            async with asyncio.timeout(LONG_S):
+                assert await ended is None
+            peer.settimeout(LONG_S)
+            with suppress(ConnectionError):
+                assert not peer.recv(1)
 
     run(scenario())

@@ -37,7 +37,7 @@ ANSWER_TIMEOUT_S = 60
 request."""
 
 POLL_S = 0.005
-SILENCE_S = 10
+SILENCE_S = 3
 """Time without a close after which a connection counts as kept open."""
 
 FIRST_SERVED = {
