@@ -126,6 +126,8 @@ def test_new_partitions_are_read(kind: str, broker: Broker, topic: str, join: Jo
 def test_a_static_member_that_restarts_in_time_takes_its_partitions_again(
     kind: str, broker: Broker, group: str, join: Join
 ) -> None:
+    of_group = ("--bootstrap-server", broker.bootstrap, "--entity-type", "groups", "--entity-name", group)
+    jvm.tool("kafka-configs", *of_group, "--alter", "--add-config", "consumer.session.timeout.ms=30000")
     write(broker, group)
     members = [join(static_consumer(kind, "one")), join(static_consumer(kind, "two"))]
     is_shared(members)
@@ -228,7 +230,8 @@ def test_a_group_with_its_members_moves_to_apache_kafka_and_back(tmp_path: Path,
     is_shared([member])
     odradek.stop()
     member.kill()
-    patient = {**FAST, "group.consumer.session.timeout.ms": "60000"}
+    long = {"group.consumer.session.timeout.ms": "600000", "group.consumer.max.session.timeout.ms": "600000"}
+    patient = {**FAST, **long}
     apache = ApacheKafka(data, patient, formatted=True)
     apache.start()
     there = state_of(apache, topic)

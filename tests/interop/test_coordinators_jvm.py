@@ -218,7 +218,7 @@ def test_share_partitions_have_their_state_at_either(
     share = Consumers(members)
     share.bootstrap = cluster.bootstrap
     cluster.create(topic, [[leader]] * 4)  # the state of some partitions is here, that of others there
-    share.configure("groups", topic, share_auto_offset_reset="earliest")
+    share.configure("groups", topic, share_auto_offset_reset="earliest", share_record_lock_duration_ms="30000")
     share.produce(topic, 40)
     share.open("a", topic)
     first = share.poll("a", 40, timeout_s=60)

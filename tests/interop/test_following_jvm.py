@@ -68,9 +68,12 @@ def log_bytes(data: Path, topic: str, partition: int) -> bytes:
 
 def alike(quorum: Quorum, follower: Odradek, topic: str, partitions: int = 1) -> None:
     """Waits until the replicas are equal byte for byte, after all writes."""
-    leader = [log_bytes(quorum.controller.data, topic, partition) for partition in range(partitions)]
-    assert all(leader)
-    eventually(lambda: [log_bytes(follower.data, topic, partition) for partition in range(partitions)] == leader, True)
+
+    def replicas(data: Path) -> list[bytes]:
+        return [log_bytes(data, topic, partition) for partition in range(partitions)]
+
+    assert all(replicas(quorum.controller.data))
+    eventually(lambda: replicas(follower.data) == replicas(quorum.controller.data), True)
 
 
 class Acknowledged:
@@ -141,7 +144,7 @@ def test_transactions_and_their_markers_are_replicated(quorum: Quorum, follower:
         (producer.commit_transaction if number % 3 else producer.abort_transaction)(SOON_S)
     alike(quorum, follower, topic)
     index = f"{topic}-0/{0:020d}.txnindex"
-    assert (follower.data / index).read_bytes() == (quorum.controller.data / index).read_bytes()
+    eventually(lambda: (follower.data / index).read_bytes() == (quorum.controller.data / index).read_bytes(), True)
 
 
 @pytest.mark.cluster

@@ -28,7 +28,7 @@ def poll(consumer: Any, count: int, timeout_s: float = 20) -> list[Any]:
 
 
 def test_records_are_shared_accepted_released_and_rejected(consumers: Consumers, broker: Broker, topic: str) -> None:
-    consumers.create(broker, topic)
+    consumers.create(broker, topic, share_record_lock_duration_ms="30000")
     consumers.produce(topic, 6)
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": topic}
     consumer = ShareConsumer({**settings, "share.acknowledgement.mode": "explicit"})

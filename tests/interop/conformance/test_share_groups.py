@@ -7,13 +7,13 @@ import pytest
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from protocol.messages.share_fetch import ForgottenTopic, ShareFetchRequest
 from tests.interop.conformance.compare import Allowed, Both
-from tests.interop.conformance.grouping import GROUP
+from tests.interop.conformance.grouping import GROUP, Groups
 from tests.interop.conformance.peers import Peer
 from tests.interop.conformance.sharing import (
+    LOADED_WITHIN_MS,
     OWN_WORDS,
     ShareMember,
     alter_offsets,
@@ -79,7 +79,7 @@ def test_a_member_joins_and_leaves(both: Both, topic: str) -> None:
         member.beat(epoch=LEAVE)
         other.beat(epoch=LEAVE)
         describe(peer, topic)
-        peer.try_ask(ListGroupsRequest(states_filter=[], types_filter=["share"]), 5)
+        Groups(peer).list(topic, types=["share"])
         peer.try_ask(DeleteGroupsRequest(groups_names=[topic]), 2)
         describe(peer, topic, "", f"{topic}-nobody")
 
@@ -153,7 +153,7 @@ def test_what_is_acquired(both: Both, topic: str, mode: int) -> None:
     def script(peer: Peer) -> None:
         member = member_of(peer, topic, 3, 2, 5, 1, 8, share_delivery_count_limit="5")
         for wish in ({"max_records": 2}, {"max_records": 4}, {"batch_size": 2}, {"max_bytes": 1}, {}):
-            member.fetch(share_acquire_mode=mode, **{"max_wait_ms": 500, **wish})
+            member.fetch(share_acquire_mode=mode, **{"max_wait_ms": LOADED_WITHIN_MS, **wish})
         member.fetch((0, 18, [RELEASE]), share_acquire_mode=mode, **{**NO_FETCH, "max_wait_ms": 0})
         for wish in ({"max_records": 2}, {"max_records": 4}, {"batch_size": 2}, {"max_bytes": 1}, {}):
             member.fetch(share_acquire_mode=mode, **{"max_wait_ms": 500, **wish})
@@ -170,7 +170,7 @@ def test_a_batch_of_more_records_than_the_limit_is_acquired_whole_and_acknowledg
 ) -> None:
     def script(peer: Peer) -> None:
         member = member_of(peer, topic, MANY, 5)
-        member.fetch(max_wait_ms=500)
+        member.fetch(max_wait_ms=LOADED_WITHIN_MS)
         member.fetch((0, MANY - 1, [ACCEPT, RELEASE] * (MANY // 2)), **{**NO_FETCH, "max_wait_ms": 0})
         member.fetch(max_wait_ms=500)
         member.fetch((1, MANY - 1, [ACCEPT, GAP] * (MANY // 2 - 1) + [ACCEPT]), **{**NO_FETCH, "max_wait_ms": 0})
