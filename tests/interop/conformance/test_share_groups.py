@@ -152,8 +152,9 @@ def test_fetches_that_are_refused(both: Both, topic: str) -> None:
 def test_what_is_acquired(both: Both, topic: str, mode: int) -> None:
     def script(peer: Peer) -> None:
         member = member_of(peer, topic, 3, 2, 5, 1, 8, share_delivery_count_limit="5")
-        for wish in ({"max_records": 2}, {"max_records": 4}, {"batch_size": 2}, {"max_bytes": 1}, {}):
-            member.fetch(share_acquire_mode=mode, **{"max_wait_ms": LOADED_WITHIN_MS, **wish})
+        member.fetch(share_acquire_mode=mode, max_wait_ms=LOADED_WITHIN_MS, max_records=2)
+        for wish in ({"max_records": 4}, {"batch_size": 2}, {"max_bytes": 1}, {}):
+            member.fetch(share_acquire_mode=mode, **{"max_wait_ms": 500, **wish})
         member.fetch((0, 18, [RELEASE]), share_acquire_mode=mode, **{**NO_FETCH, "max_wait_ms": 0})
         for wish in ({"max_records": 2}, {"max_records": 4}, {"batch_size": 2}, {"max_bytes": 1}, {}):
             member.fetch(share_acquire_mode=mode, **{"max_wait_ms": 500, **wish})
