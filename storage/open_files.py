@@ -27,7 +27,6 @@ bytes belong to the page cache, but a container's memory limit and metrics count
 grow with every consumer's reads. Releasing a megabyte takes a few microseconds; sending it takes a hundred.
 """
 
-
 MAX_LOADED: Final = 1024
 """Maximum number of mappings that count as read, whatever their size: each small read of a growing segment may map it
 anew."""

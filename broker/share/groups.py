@@ -265,7 +265,7 @@ class ShareGroups:
     def _connection_closed(self, connection: ClientConnection) -> None:
         for session in self.sessions.of_connection(connection):
             self.close_session(session.key)
-        for group_id in self.sessions.left(connection):  # also if the members had ended their sessions before
+        for group_id in self.sessions.forget(connection):  # also if the members had ended their sessions before
             self.forget_group(group_id)
 
 

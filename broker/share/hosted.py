@@ -81,7 +81,7 @@ class Hosted:
         self.partition = partition
         self.queue = FetchQueue(lambda: self.machine.is_active and self.machine.can_acquire)
         """The fetches that wait for records, or until more may be in flight."""
-        self.machine = SharePartition(Limits(), self.queue.wake_all)
+        self.machine = SharePartition(Limits(), self.queue.wake_all)  # and not self.wake, which would be a cycle
         self._scanner: RecordScanner | None = None
         self._current_config = config
         self.config = config()

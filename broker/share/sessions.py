@@ -127,8 +127,8 @@ class ShareSessions:
         """Returns the sessions that were opened on a connection."""
         return [session for session in self._sessions.values() if session.connection is connection]
 
-    def left(self, connection: ClientConnection) -> list[str]:
-        """Returns the groups that have no session any more and had one on this connection, which has closed."""
+    def forget(self, connection: ClientConnection) -> list[str]:
+        """Forgets a closed connection. Returns the groups that had a session on it and have none now."""
         return [group_id for group_id in self._groups.pop(connection, ()) if group_id not in self._members]
 
     def of_group(self, group_id: str) -> list[ShareSession]:

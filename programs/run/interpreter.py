@@ -4,7 +4,7 @@ A full collection traverses every object it knows, while no thread runs: 0.1 to 
 groups have millions. So the objects of the start, and later those that survive a full collection, are frozen: a full
 collection traverses only what came since the one before. Frozen objects are freed as all others when nothing refers to
 them; only cycles among them are not. Requests and connections leave none (tests/broker/test_cycles.py and
-test_connection_cycles.py). Partitions of share groups do, when their topic is deleted: once an hour all objects are
+test_connection_cycles.py). Share partitions leave small ones when they are unloaded: once an hour all objects are
 traversed.
 """
 
