@@ -5,14 +5,14 @@ from __future__ import annotations
 from array import array
 from typing import Final
 
-RECENT_BATCHES: Final = 1024
+RECENT_BATCHES: Final = 256
 """Minimum number of remembered batches. Older batches are found by the index, which has an entry every few kilobytes.
 """
 INT64: Final = "q"
 
 
 class RecentBatches:
-    """Base offsets and positions, both ascending: 16 to 32 KB for a partition, of which a broker may have thousands.
+    """Base offsets and positions, both ascending: 4 to 8 KB for a partition, of which a broker may have thousands.
     Lists of integers would take five times as much."""
 
     __slots__ = ("offsets", "positions")

@@ -174,7 +174,7 @@ def test_the_places_of_recent_batches_take_little_memory() -> None:
         size_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert size_bytes < 64_000
+    assert size_bytes < 16_000
 
 
 def test_an_idle_log_has_no_file_open(tmp_path: Path) -> None:

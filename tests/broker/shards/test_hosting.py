@@ -4,6 +4,7 @@ get."""
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,17 @@ from tests.broker.inprocess import InProcess
 )
 def test_a_keys_hash_is_javas(text: str, expected: int) -> None:
     assert java_hash(text) == expected
+
+
+def test_the_hashes_of_keys_take_little_memory() -> None:
+    tracemalloc.start()
+    try:
+        for number in range(20_000):
+            java_hash(f"a-group-that-was-used-once-{number}")
+        size_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size_bytes < 1_000_000
 
 
 def test_names_are_in_the_order_of_javas_map() -> None:
