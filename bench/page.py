@@ -13,20 +13,24 @@ from typing import Final
 
 from bench import saturation
 from bench.clusters.page import clusters
+from bench.clusters.rows import ROWS
 from bench.figures import FIGURES, GB
 from bench.goals import OURS, GoalVerdict, verdicts
 from bench.jars import ROOT
-from bench.loads import GOALS
+from bench.loads import GOALS, LOADS, LONG
 from bench.report import figure
 from bench.results import RESULTS, LoadResult, PeerResult, saved
 from bench.saturation import Saturation
 from bench.security_page import TLS, authorizer, tls
-from bench.tables import NOTHING, days, of_peer, table, warmed
+from bench.tables import NOTHING, days, judged, of_peer, table, warmed
 from bench.tried import missed
 
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
 PART: Final = "<!-- measured: {name} -->\n"
 END: Final = "<!-- end -->\n"
+
+ELSEWHERE: Final = "xeon"
+"""The subfolder of the results of another processor."""
 
 CORES: Final = 16
 NETWORK_BYTES_PER_S: Final = 10e9 / 8
@@ -46,8 +50,7 @@ def goal_rows(result: LoadResult, *, secured: bool = False) -> Iterator[list[str
             of_other(result.peers, verdict),
             of_peer(result.peers[verdict.goal.ours], key),
             f"{verdict.ratio:.2f}",
-            f"{'≤' if FIGURES[key].less_is_better else '≥'} {verdict.goal.limit:g}",
-            "reached" if verdict.reached else "**missed**",
+            *judged(verdict),
         ]
 
 
@@ -83,6 +86,41 @@ def goals(folder: Path) -> str:
         f"Measured on {shown[0].machine}, {days(shown)}.\n\n{table(headings, rows)}\n"
         f"{table(('load', 'warm-up rounds', 'counted rounds', 'took'), rounds)}{missed(shown)}"
     )
+
+
+def elsewhere(folder: Path) -> str:
+    """Returns the ratios of the goals on another processor, beside those of the main results."""
+    there = folder / ELSEWHERE
+    pairs = list(in_both(folder, there))
+    if not pairs:
+        return NOTHING
+    rows = [row for pair in pairs for row in ratio_rows(*pair)]
+    rows += [row for pair in in_both(folder / TLS, there / TLS) for row in ratio_rows(*pair, secured=True)]
+    headings = ("load", "figure", "ratio above", "ratio there", "goal", "")
+    others = [other for _, other in pairs]
+    return f"Measured on {others[0].machine}, {days(others)}.\n\n{table(headings, rows)}"
+
+
+def in_both(here: Path, there: Path) -> Iterator[tuple[LoadResult, LoadResult]]:
+    """Yields the results of each load and of each row of clusters that both folders have."""
+    ours, theirs = ({result.load: result for result in saved(folder)} for folder in (here, there))
+    return ((ours[name], theirs[name]) for name in (*LOADS, *LONG, *ROWS) if name in ours and name in theirs)
+
+
+def ratio_rows(here: LoadResult, there: LoadResult, *, secured: bool = False) -> Iterator[list[str]]:
+    """Yields a row for each goal that both results show: those of peers without security, or those of the others."""
+    known = {verdict.goal: verdict for verdict in verdicts(here.load, here.figures, here.peers)}
+    for verdict in verdicts(there.load, there.figures, there.peers):
+        goal, key = verdict.goal, verdict.goal.figure
+        if goal not in known or (goal.ours != OURS) != secured:
+            continue
+        yield [
+            f"{there.title}, TLS" if secured else there.title,
+            f"{FIGURES[key].title}, {FIGURES[key].unit}",
+            f"{known[goal].ratio:.2f}",
+            f"{verdict.ratio:.2f}",
+            *judged(verdict),
+        ]
 
 
 def cores(folder: Path) -> str:
@@ -125,6 +163,7 @@ def profiles(folder: Path) -> str:
 PARTS: Final[Mapping[str, Callable[[Path], str]]] = {
     "profiles": profiles,
     "goals": goals,
+    "elsewhere": elsewhere,
     "cores": cores,
     "clusters": clusters,
     "tls": tls,

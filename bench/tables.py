@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench.figures import FIGURES
+from bench.goals import GoalVerdict
 from bench.report import figure
 from bench.results import LoadResult, PeerResult
 
@@ -33,3 +35,9 @@ def warmed(result: LoadResult) -> str:
         f"{name} {len(row.warm_up)}{'' if row.is_settled(result.figures) else ' (not stable)'}" for name, row in rows
     ]
     return ", ".join(counts) or "–"
+
+
+def judged(verdict: GoalVerdict) -> tuple[str, str]:
+    """Returns the limit, and whether it is reached."""
+    sign = "≤" if FIGURES[verdict.goal.figure].less_is_better else "≥"
+    return f"{sign} {verdict.goal.limit:g}", "reached" if verdict.reached else "**missed**"

@@ -11,7 +11,7 @@ from bench.clusters.rows import ROWS
 from bench.figures import FIGURES, ratio
 from bench.goals import OURS, verdicts
 from bench.results import LoadResult, saved
-from bench.tables import NOTHING, days, of_peer, table, warmed
+from bench.tables import NOTHING, days, judged, of_peer, table, warmed
 from bench.tried import missed
 
 BASE: Final = "kafka"
@@ -54,9 +54,7 @@ def lines(result: LoadResult) -> Iterator[list[str]]:
             UNKNOWN if times is None else f"{times:.2f}",
         ]
         if key in goals:
-            verdict = goals[key]
-            sign = "≤" if one.less_is_better else "≥"
-            yield [*line, f"{sign} {verdict.goal.limit:g}", "reached" if verdict.reached else "**missed**"]
+            yield [*line, *judged(goals[key])]
         else:
             yield [*line, "", ""]
 

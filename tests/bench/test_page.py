@@ -79,6 +79,19 @@ def test_an_authorizer_is_shown_beside_the_same_without_it(results: Path) -> Non
     assert row in written(TEXT, results)
 
 
+def test_the_ratios_of_another_processor_are_beside_the_others(results: Path) -> None:
+    peers = {"odradek": PeerResult("Odradek", rounds(0.5)), "kafka": PeerResult("Apache Kafka", rounds(1.0))}
+    save(results / "xeon", result_of(LOADS["consume"], peers, 61.4))
+    save(results / "xeon", result_of(LOADS["produce"], peers, 61.4))
+    secured = {"odradek-tls": PeerResult("Odradek", rounds(3.0)), "kafka-tls": PeerResult("Apache Kafka", rounds(4.0))}
+    for folder in (results, results / "xeon"):
+        save(folder / "tls", result_of(LOADS["produce"], secured, 61.4))
+    page = written(TEXT, results)
+    assert "| consume 1 KB | CPU per GB, s/GB | 0.87 | 0.50 | ≤ 0.55 | reached |" in page
+    assert "| produce 1 KB, acks=1, TLS | CPU per GB, s/GB | 0.75 | 0.75 | ≤ 0.6 | **missed** |" in page
+    assert "| produce 1 KB, acks=1 | CPU per GB, s/GB | 0.50" not in page
+
+
 def test_the_page_has_all_parts() -> None:
     assert written(PAGE.read_text(), Path("/nowhere"))
 
