@@ -17,7 +17,7 @@ from bench.clusters.rows import ROWS
 from bench.figures import FIGURES, GB
 from bench.goals import OURS, GoalVerdict, verdicts
 from bench.jars import ROOT
-from bench.loads import GOALS, LOADS, LONG
+from bench.loads import GOALS, LOADS
 from bench.report import figure
 from bench.results import RESULTS, LoadResult, PeerResult, saved
 from bench.saturation import Saturation
@@ -30,7 +30,7 @@ PART: Final = "<!-- measured: {name} -->\n"
 END: Final = "<!-- end -->\n"
 
 ELSEWHERE: Final = "xeon"
-"""The subfolder of the results of another processor."""
+"""The subfolder of results that were measured on another processor than the main ones."""
 
 CORES: Final = 16
 NETWORK_BYTES_PER_S: Final = 10e9 / 8
@@ -102,9 +102,10 @@ def elsewhere(folder: Path) -> str:
 
 
 def in_both(here: Path, there: Path) -> Iterator[tuple[LoadResult, LoadResult]]:
-    """Yields the results of each load and of each row of clusters that both folders have."""
+    """Returns both folders' results of each load and each row of clusters that both have. The goals come first."""
     ours, theirs = ({result.load: result for result in saved(folder)} for folder in (here, there))
-    return ((ours[name], theirs[name]) for name in (*LOADS, *LONG, *ROWS) if name in ours and name in theirs)
+    order = dict.fromkeys((*GOALS, *LOADS, *ROWS))
+    return ((ours[name], theirs[name]) for name in order if name in ours and name in theirs)
 
 
 def ratio_rows(here: LoadResult, there: LoadResult, *, secured: bool = False) -> Iterator[list[str]]:

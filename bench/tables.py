@@ -38,6 +38,6 @@ def warmed(result: LoadResult) -> str:
 
 
 def judged(verdict: GoalVerdict) -> tuple[str, str]:
-    """Returns the limit, and whether it is reached."""
+    """Returns the two cells of a goal: its limit, and whether it is reached."""
     sign = "≤" if FIGURES[verdict.goal.figure].less_is_better else "≥"
     return f"{sign} {verdict.goal.limit:g}", "reached" if verdict.reached else "**missed**"
