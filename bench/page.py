@@ -14,7 +14,7 @@ from typing import Final
 from bench import saturation
 from bench.clusters.page import clusters
 from bench.clusters.rows import ROWS
-from bench.figures import FIGURES, GB
+from bench.figures import GB
 from bench.goals import OURS, GoalVerdict, verdicts
 from bench.jars import ROOT
 from bench.loads import GOALS, LOADS
@@ -22,7 +22,7 @@ from bench.report import figure
 from bench.results import RESULTS, LoadResult, PeerResult, saved
 from bench.saturation import Saturation
 from bench.security_page import TLS, authorizer, tls
-from bench.tables import NOTHING, days, judged, of_peer, table, warmed
+from bench.tables import NOTHING, UNKNOWN, days, figure_title, judged, of_peer, table, warmed
 from bench.tried import missed
 
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
@@ -31,6 +31,8 @@ END: Final = "<!-- end -->\n"
 
 ELSEWHERE: Final = "xeon"
 """The subfolder of results that were measured on another processor than the main ones."""
+
+ROUNDS: Final = ("load", "warm-up rounds", "counted rounds", "took")
 
 CORES: Final = 16
 NETWORK_BYTES_PER_S: Final = 10e9 / 8
@@ -46,7 +48,7 @@ def goal_rows(result: LoadResult, *, secured: bool = False) -> Iterator[list[str
             continue
         yield [
             result.title,
-            f"{FIGURES[key].title}, {FIGURES[key].unit}",
+            figure_title(key),
             of_other(result.peers, verdict),
             of_peer(result.peers[verdict.goal.ours], key),
             f"{verdict.ratio:.2f}",
@@ -73,19 +75,17 @@ def goals(folder: Path) -> str:
     rows = [row for result in shown for row in goal_rows(result)]
     rows += [row for result in saved(folder / TLS) for row in goal_rows(result, secured=True)]
     headings = ("load", "figure", "against: cold → warm", "Odradek", "ratio", "goal", "")
-    rounds = [
-        [
-            result.title,
-            warmed(result),
-            str(max(len(row.samples) for row in result.peers.values())),
-            f"{result.took_s:.0f} s",
-        ]
-        for result in shown
-    ]
     return (
         f"Measured on {shown[0].machine}, {days(shown)}.\n\n{table(headings, rows)}\n"
-        f"{table(('load', 'warm-up rounds', 'counted rounds', 'took'), rounds)}{missed(shown)}"
+        f"{table(ROUNDS, map(rounds, shown))}{missed(shown)}"
     )
+
+
+def rounds(result: LoadResult) -> list[str]:
+    """Returns a row of the table whose headings are ROUNDS."""
+    counted = max(len(row.samples) for row in result.peers.values())
+    took = f"{result.took_s:.0f} s" if result.took_s else UNKNOWN
+    return [result.title, warmed(result), str(counted), took]
 
 
 def elsewhere(folder: Path) -> str:
@@ -98,7 +98,10 @@ def elsewhere(folder: Path) -> str:
     rows += [row for pair in in_both(folder / TLS, there / TLS) for row in ratio_rows(*pair, secured=True)]
     headings = ("load", "figure", "ratio above", "ratio there", "goal", "")
     others = [other for _, other in pairs]
-    return f"Measured on {others[0].machine}, {days(others)}.\n\n{table(headings, rows)}"
+    return (
+        f"Measured on {others[0].machine}, {days(others)}.\n\n{table(headings, rows)}\n"
+        f"{table(ROUNDS, map(rounds, others))}{missed(others, above=[ours for ours, _ in pairs])}"
+    )
 
 
 def in_both(here: Path, there: Path) -> Iterator[tuple[LoadResult, LoadResult]]:
@@ -117,7 +120,7 @@ def ratio_rows(here: LoadResult, there: LoadResult, *, secured: bool = False) ->
             continue
         yield [
             f"{there.title}, TLS" if secured else there.title,
-            f"{FIGURES[key].title}, {FIGURES[key].unit}",
+            figure_title(key),
             f"{known[goal].ratio:.2f}",
             f"{verdict.ratio:.2f}",
             *judged(verdict),

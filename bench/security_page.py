@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.figures import FIGURES, cpu_figure
+from bench.figures import cpu_figure
 from bench.peers import PEERS
 from bench.results import LoadResult, saved
-from bench.tables import NOTHING, of_peer, table
+from bench.tables import NOTHING, UNKNOWN, figure_title, of_peer, table
 from bench.tried import missed
 
 TITLES = ("load", "figure")
@@ -44,6 +44,6 @@ def _part(folder: Path, suffix: str) -> str:
 def _row(result: LoadResult, sides: tuple[str, ...], pairs: tuple[tuple[str, str], ...]) -> list[str]:
     key = cpu_figure(result.figures) or result.figures[0]
     medians = {name: row.summary()[key].median for name, row in result.peers.items() if key in row.summary()}
-    costs = [of_peer(result.peers[name], key) if name in medians else "–" for name in sides]
-    ratios = [f"{medians[one] / medians[two]:.2f}" if {one, two} <= medians.keys() else "–" for one, two in pairs]
-    return [result.title, f"{FIGURES[key].title}, {FIGURES[key].unit}", *costs, *ratios]
+    costs = [of_peer(result.peers[name], key) if name in medians else UNKNOWN for name in sides]
+    ratios = [f"{medians[one] / medians[two]:.2f}" if {one, two} <= medians.keys() else UNKNOWN for one, two in pairs]
+    return [result.title, figure_title(key), *costs, *ratios]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from bench.figures import FIGURES
 from bench.goals import GoalVerdict
@@ -10,11 +10,18 @@ from bench.report import figure
 from bench.results import LoadResult, PeerResult
 
 NOTHING = "Nothing is measured.\n"
+UNKNOWN = "–"
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [headings, ["---"] * len(headings), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def figure_title(key: str) -> str:
+    """Returns the name of a figure, with its unit if it has one."""
+    one = FIGURES[key]
+    return f"{one.title}, {one.unit}" if one.unit else one.title
 
 
 def days(results: Sequence[LoadResult]) -> str:
@@ -25,7 +32,7 @@ def days(results: Sequence[LoadResult]) -> str:
 def of_peer(row: PeerResult, key: str) -> str:
     """Returns the median of a figure of a peer."""
     summary = row.summary()
-    return figure(key, summary[key].median) if key in summary else "–"
+    return figure(key, summary[key].median) if key in summary else UNKNOWN
 
 
 def warmed(result: LoadResult) -> str:
@@ -34,7 +41,7 @@ def warmed(result: LoadResult) -> str:
     counts = [
         f"{name} {len(row.warm_up)}{'' if row.is_settled(result.figures) else ' (not stable)'}" for name, row in rows
     ]
-    return ", ".join(counts) or "–"
+    return ", ".join(counts) or UNKNOWN
 
 
 def judged(verdict: GoalVerdict) -> tuple[str, str]:

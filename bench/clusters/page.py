@@ -8,17 +8,15 @@ from typing import Final
 
 from bench.clusters.cluster import FLAVOURS
 from bench.clusters.rows import ROWS
-from bench.figures import FIGURES, ratio
+from bench.figures import ratio
 from bench.goals import OURS, verdicts
 from bench.results import LoadResult, saved
-from bench.tables import NOTHING, days, judged, of_peer, table, warmed
+from bench.tables import NOTHING, UNKNOWN, days, figure_title, judged, of_peer, table, warmed
 from bench.tried import missed
 
 BASE: Final = "kafka"
 ORDER: Final = (BASE, OURS, "odradek-alone")
 assert set(ORDER) == set(FLAVOURS)
-
-UNKNOWN: Final = "–"
 
 
 def clusters(folder: Path) -> str:
@@ -45,11 +43,10 @@ def lines(result: LoadResult) -> Iterator[list[str]]:
     goals = {verdict.goal.figure: verdict for verdict in verdicts(result.load, result.figures, result.peers)}
     summaries = {name: row.summary() for name, row in result.peers.items()}
     for key in result.figures:
-        one = FIGURES[key]
         times = ratio(summaries.get(OURS, {}), summaries.get(BASE, {}), key)
         line = [
             result.title,
-            f"{one.title}, {one.unit}" if one.unit else one.title,
+            figure_title(key),
             *(of_peer(result.peers[name], key) if name in result.peers else UNKNOWN for name in ORDER),
             UNKNOWN if times is None else f"{times:.2f}",
         ]
