@@ -84,5 +84,9 @@ def between(before: Spent, after: Spent) -> Cpu:
 
 
 def memory(pid: int) -> Memory:
+    """Returns the memory of a process and its descendants. Raises ProcessLookupError if the process has ended: as one
+    without memory it would be the cheapest of all brokers."""
     memories = [memory_of(Path(f"/proc/{process}/status").read_text()) for process in family(pid)]
+    if not memories[0].resident_bytes:
+        raise ProcessLookupError(f"process {pid} has ended")
     return Memory(*map(sum, zip(*memories, strict=True)))

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import struct
+import subprocess
+import sys
 import time
+
+import pytest
 
 from bench import cost, wire
 from bench.cost import Memory, Spent, Ticks
@@ -38,6 +42,16 @@ def test_memory_is_resident_now_and_at_its_peak() -> None:
 
 def test_a_process_that_is_ending_has_no_memory() -> None:
     assert cost.memory_of("Name:\tx\nState:\tZ (zombie)\n") == Memory(0, 0, 0)
+
+
+def test_a_process_that_has_ended_is_not_measured() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    try:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
+        with pytest.raises(ProcessLookupError, match=f"process {ended.pid} has ended"):
+            cost.memory(ended.pid)
+    finally:
+        ended.wait()
 
 
 def test_a_request_is_framed_with_its_header() -> None:
