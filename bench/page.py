@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,7 @@ from bench.report import figure
 from bench.results import RESULTS, LoadResult, PeerResult, saved
 from bench.saturation import Saturation
 from bench.security_page import TLS, authorizer, tls
-from bench.tables import NOTHING, UNKNOWN, days, figure_title, judged, of_peer, table, warmed
+from bench.tables import NOTHING, ROUNDS, UNKNOWN, days, figure_title, judged, of_peer, rounds, table
 from bench.tried import missed
 
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
@@ -32,8 +32,6 @@ END: Final = "<!-- end -->\n"
 ELSEWHERE: Final = "xeon"
 """The subfolder of results that were measured on another processor than the main ones."""
 
-ROUNDS: Final = ("load", "warm-up rounds", "counted rounds", "took")
-
 CORES: Final = 16
 NETWORK_BYTES_PER_S: Final = 10e9 / 8
 CONSUMERS: Final = 2
@@ -41,7 +39,7 @@ CONSUMERS: Final = 2
 
 
 def goal_rows(result: LoadResult, *, secured: bool = False) -> Iterator[list[str]]:
-    """Yields a row for each goal that the load shows: those of peers without security, or those of the others."""
+    """Yields a row for each goal of the load that has figures: of peers with TLS if `secured`, else of the others."""
     for verdict in verdicts(result.load, result.figures, result.peers):
         key = verdict.goal.figure
         if (verdict.goal.ours != OURS) != secured:
@@ -75,17 +73,13 @@ def goals(folder: Path) -> str:
     rows = [row for result in shown for row in goal_rows(result)]
     rows += [row for result in saved(folder / TLS) for row in goal_rows(result, secured=True)]
     headings = ("load", "figure", "against: cold → warm", "Odradek", "ratio", "goal", "")
-    return (
-        f"Measured on {shown[0].machine}, {days(shown)}.\n\n{table(headings, rows)}\n"
-        f"{table(ROUNDS, map(rounds, shown))}{missed(shown)}"
-    )
+    return f"Measured on {shown[0].machine}, {days(shown)}.\n\n{table(headings, rows)}\n{timed(shown)}{missed(shown)}"
 
 
-def rounds(result: LoadResult) -> list[str]:
-    """Returns a row of the table whose headings are ROUNDS."""
-    counted = max(len(row.samples) for row in result.peers.values())
-    took = f"{result.took_s:.0f} s" if result.took_s else UNKNOWN
-    return [result.title, warmed(result), str(counted), took]
+def timed(results: Iterable[LoadResult]) -> str:
+    """Returns the table of rounds, with the time that each load took. It is not known of clusters."""
+    rows = ([*rounds(result), f"{result.took_s:.0f} s" if result.took_s else UNKNOWN] for result in results)
+    return table((*ROUNDS, "took"), rows)
 
 
 def elsewhere(folder: Path) -> str:
@@ -100,19 +94,20 @@ def elsewhere(folder: Path) -> str:
     others = [other for _, other in pairs]
     return (
         f"Measured on {others[0].machine}, {days(others)}.\n\n{table(headings, rows)}\n"
-        f"{table(ROUNDS, map(rounds, others))}{missed(others, above=[ours for ours, _ in pairs])}"
+        f"{timed(others)}{missed(others, above=[ours for ours, _ in pairs])}"
     )
 
 
 def in_both(here: Path, there: Path) -> Iterator[tuple[LoadResult, LoadResult]]:
-    """Returns both folders' results of each load and each row of clusters that both have. The goals come first."""
+    """Yields both results of each load, and of each row of clusters, that both folders have. Loads with goals come
+    first."""
     ours, theirs = ({result.load: result for result in saved(folder)} for folder in (here, there))
     order = dict.fromkeys((*GOALS, *LOADS, *ROWS))
     return ((ours[name], theirs[name]) for name in order if name in ours and name in theirs)
 
 
 def ratio_rows(here: LoadResult, there: LoadResult, *, secured: bool = False) -> Iterator[list[str]]:
-    """Yields a row for each goal that both results show: those of peers without security, or those of the others."""
+    """Yields a row for each goal with figures in both results: of peers with TLS if `secured`, else of the others."""
     known = {verdict.goal: verdict for verdict in verdicts(here.load, here.figures, here.peers)}
     for verdict in verdicts(there.load, there.figures, there.peers):
         goal, key = verdict.goal, verdict.goal.figure

@@ -11,6 +11,7 @@ from bench.results import LoadResult, PeerResult
 
 NOTHING = "Nothing is measured.\n"
 UNKNOWN = "–"
+ROUNDS = ("load", "warm-up rounds", "counted rounds")
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -44,7 +45,12 @@ def warmed(result: LoadResult) -> str:
     return ", ".join(counts) or UNKNOWN
 
 
+def rounds(result: LoadResult) -> list[str]:
+    """Returns the cells below ROUNDS: the name of the load, and its numbers of rounds."""
+    return [result.title, warmed(result), str(max(len(row.samples) for row in result.peers.values()))]
+
+
 def judged(verdict: GoalVerdict) -> tuple[str, str]:
-    """Returns the two cells of a goal: its limit, and whether it is reached."""
+    """Returns two cells: the limit of a goal, and whether it is reached."""
     sign = "≤" if FIGURES[verdict.goal.figure].less_is_better else "≥"
     return f"{sign} {verdict.goal.limit:g}", "reached" if verdict.reached else "**missed**"

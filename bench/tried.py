@@ -22,8 +22,8 @@ SENDFILE: Final = (
     "0.35 by `sendfile` (medians of six)"
 )
 CONSUME_LZ4: Final = (
-    "the client decompresses, and both brokers wait for it: rounds of 235 to 244 MB/s, and of 224 to 246 MB/s of "
-    "Apache Kafka"
+    "the client decompresses, and both brokers wait for it: rounds of 92 to 118 MB/s on an Intel Xeon, and of 92 to "
+    "120 MB/s of Apache Kafka"
 )
 SHARE: Final = (
     "a plain Fetch of the same records costs 0.35 of it; the rest is the work of a share group: 0.31 acknowledges and "
@@ -38,11 +38,11 @@ COORDINATOR: Final = (
     "heartbeats, 0.92 for commits of 100 members, 0.79 for commits one by one (six rounds); handlers that wait run "
     "without a task, 0.92 for commits of 100 members (three rounds); the handler of heartbeats and its decision "
     "compiled, and link-time optimization of the compiled core, nothing (76 and 78 µs, 74 and 75 µs a heartbeat on a "
-    "slower machine, medians of three and seven). A heartbeat makes 22 interpreted calls and a commit 45. With all of "
-    "them compiled but those of generated codecs and of the group's class, both took 0.92 (23.0 and 25.0 µs, 49.8 and "
-    "54.3 µs on the other processor, medians of six): not kept, because a compiled module can't import another when it "
-    "is first needed, so that the idle memory was 44.6 MB instead of 38.5. The latency of commits one by one is that "
-    "of the client's threads, which wake up twice for each"
+    "slower machine, medians of three and seven). A heartbeat makes 22 interpreted calls and a commit 45. With most of "
+    "them compiled both took 0.92 (23.0 instead of 25.0 µs, 49.8 instead of 54.3 µs, on an Intel Xeon, medians of "
+    "six): not kept, because `protocol/lazy.py` doesn't work in compiled modules, so that a start imported more and "
+    "the idle memory was 44.6 MB instead of 38.5. The latency of commits one by one is that of the client's threads, "
+    "which wake up twice for each"
 )
 TLS_PRODUCE: Final = (
     "OpenSSL decrypts each TLS record in a call of its own. librdkafka sends a quarter of its records as two TLS "
@@ -65,7 +65,7 @@ CLUSTER_PRODUCE: Final = (
     "batches of 64 KB from 19.0 to 12.1 on a busy machine; settled partitions and kept buffers came since. Followers' "
     "fetches that also wait up to 2 ms for more records while a producer waits took 10.0 and 11.5 instead of 11.8 and "
     "12.1 CPU-s/GB with Java's defaults, 6.3 and 6.6 instead of 6.6 and 6.8 with batches of 64 KB (two runs of each on "
-    "the other processor, with no other cluster beside it): not kept, because it would delay a producer that waits for "
+    "an Intel Xeon, with no other cluster beside it): not kept, because it would delay a producer that waits for "
     "each record"
 )
 WORD_COUNT: Final = (
@@ -109,10 +109,10 @@ TRIED: Final[Mapping[tuple[str, str], str]] = {
     ("produce-unbatched", "kafka"): (
         "Odradek took 13.9 CPU-s per million in two runs, Apache Kafka 38.5 in this one and 41.0 in the other, in "
         "which the ratio was 0.34. The kernel takes six tenths of it: a `pwrite`, a `write` and a `read` for each "
-        "record. Without the three interpreted calls of an append it took the same (22.6 and 22.5 µs on the other "
-        "processor, medians of eight). The latency is the time that a record waits in the client's buffer of 32 MB, "
-        "which is full for most of the run. So it follows the throughput, in which the client's own CPU time has the "
-        "larger part"
+        "record. Without the three interpreted calls of an append it took the same (22.6 and 22.5 µs on an Intel "
+        "Xeon, medians of eight). The latency is the time that a record waits in the client's buffer of 32 MB, which "
+        "is full for most of the run. So it follows the throughput, in which the client's own CPU time has the larger "
+        "part"
     ),
     **{(load, "kafka"): COORDINATOR for load in ("offset-commits", "group-commits", "group-heartbeats")},
     **{(load, "kafka-tls"): TLS_PRODUCE for load in ("produce", "produce-librdkafka")},

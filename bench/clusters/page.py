@@ -11,7 +11,7 @@ from bench.clusters.rows import ROWS
 from bench.figures import ratio
 from bench.goals import OURS, verdicts
 from bench.results import LoadResult, saved
-from bench.tables import NOTHING, UNKNOWN, days, figure_title, judged, of_peer, table, warmed
+from bench.tables import NOTHING, ROUNDS, UNKNOWN, days, figure_title, judged, of_peer, rounds, table
 from bench.tried import missed
 
 BASE: Final = "kafka"
@@ -27,13 +27,10 @@ def clusters(folder: Path) -> str:
         return NOTHING
     headings = ("row", "figure", *(FLAVOURS[name].title for name in ORDER), "ratio", "goal", "")
     rows = [line for result in shown for line in lines(result)]
-    rounds = [
-        [result.title, warmed(result), str(max(len(row.samples) for row in result.peers.values()))] for result in shown
-    ]
     return (
         f"Measured on {shown[0].machine}, {days(shown)}. The ratio is that of Odradek's brokers to Apache "
         f"Kafka's under the same controller.\n\n{table(headings, rows)}\n"
-        f"{table(('row', 'warm-up rounds', 'counted rounds'), rounds)}{''.join(failed(shown))}"
+        f"{table(ROUNDS, map(rounds, shown))}{''.join(failed(shown))}"
         f"{missed(shown)}"
     )
 
